@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/controllers/serviceaccount"
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/kubelet"
+	"github.com/millrace/millrace/kubelet/pressure"
 	"github.com/millrace/millrace/kubelet/hollow"
 	"github.com/millrace/millrace/loop"
 	requestmetrics "github.com/millrace/millrace/loop/prommetrics"
@@ -139,7 +140,7 @@ func (c *Cluster) nodes(clients *loop.Clients) ([]loop.Runner, error) {
 	}
 	name = strings.ToLower(name)
 	o := kubelet.Options{
-		Name: name, Clients: clients.As("kubelet"), Socket: c.options.Runtime, Root: c.options.KubeletRoot, Eviction: c.options.Eviction, ServeDevices: true, Server: c.access(), Logger: c.options.Logger,
+		Name: name, Clients: clients.As("kubelet"), Socket: c.options.Runtime, Root: c.options.KubeletRoot, Eviction: pressure.Limits{Hard: c.options.Eviction}, ServeDevices: true, Server: c.access(), Logger: c.options.Logger,
 	}
 	if o.Root == "" && c.options.Data != "" {
 		o.Root = filepath.Join(c.options.Data, "kubelet")

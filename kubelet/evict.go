@@ -18,6 +18,8 @@ import (
 
 const (
 	pressureEvery = 10 * time.Second
+	// shortestGrace is the grace period of pods that must go at once.
+	shortestGrace = time.Second
 	evicted       = "Evicted"
 )
 
@@ -91,24 +93,36 @@ func (k *Kubelet) holdsImages(ctx context.Context, s pressure.Signal) bool {
 
 // relieve checks the levels, and acts on the first shortage.
 func (k *Kubelet) relieve(ctx context.Context, measure func(context.Context) levels) {
-	short := k.options.Eviction.Short(measure(ctx))
-	if len(short) > 0 {
-		k.announce(corev1.EventTypeWarning, "EvictionThresholdMet", "Attempting to reclaim %s", short[0].Signal.Resource())
+	short, due := k.shortages.Check(measure(ctx), time.Now())
+	if len(due) > 0 {
+		k.announce(corev1.EventTypeWarning, "EvictionThresholdMet", "Attempting to reclaim %s", due[0].Signal.Resource())
 	}
-	if len(short) > 0 && k.holdsImages(ctx, short[0].Signal) && k.config.Ready() {
+	if len(due) > 0 && k.holdsImages(ctx, due[0].Signal) && k.config.Ready() {
 		k.images.drop(ctx, 0)
-		short = k.options.Eviction.Short(measure(ctx))
+		short, due = k.shortages.Check(measure(ctx), time.Now())
 	}
 	k.notePressure(short)
-	if len(short) == 0 || !k.config.Ready() {
+	if len(due) == 0 || !k.config.Ready() {
 		return
 	}
-	victim := pressure.Victim(k.uses(ctx, short[0].Signal))
+	victim := pressure.Victim(k.uses(ctx, due[0].Signal))
 	if victim == nil {
 		return
 	}
-	k.options.Logger.Warn("pod is evicted", "pod", informer.KeyOf(victim.Pod), "signal", short[0].Signal, "available", short[0].Available)
-	k.evict(victim.Pod, victim.Message(short[0]))
+	k.options.Logger.Warn("pod is evicted", "pod", informer.KeyOf(victim.Pod), "signal", due[0].Signal, "available", due[0].Available)
+	k.evict(victim.Pod, victim.Message(due[0]), k.evictionGrace(due[0]))
+}
+
+// evictionGrace is the longest grace period of a pod that is evicted for a shortage; 0: its own.
+func (k *Kubelet) evictionGrace(s pressure.Shortage) time.Duration {
+	switch most := k.options.EvictionGrace; {
+	case !s.Soft:
+		return shortestGrace
+	case most < 0:
+		return 0
+	default:
+		return max(most, shortestGrace)
+	}
 }
 
 // notePressure stores the shortages, and has the node's status written if a condition changes.
@@ -124,8 +138,8 @@ func (k *Kubelet) notePressure(short []pressure.Shortage) {
 	}
 }
 
-func (k *Kubelet) evict(pod *corev1.Pod, message string) {
-	k.crew.Evict(pod.UID, &worker.Rejection{Reason: evicted, Message: message, AtOnce: true})
+func (k *Kubelet) evict(pod *corev1.Pod, message string, within time.Duration) {
+	k.crew.Evict(pod.UID, &worker.Rejection{Reason: evicted, Message: message, Within: within})
 }
 
 // uses returns how much of the short resource each running pod uses.

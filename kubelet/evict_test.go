@@ -5,6 +5,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/millrace/millrace/kubelet/pressure"
 )
 
 func TestThePodAboveItsRequestIsEvictedWhenMemoryIsShort(t *testing.T) {
@@ -56,4 +59,34 @@ func TestMemoryIsCheckedWhileTheDiskCheckHangs(t *testing.T) {
 			t.Errorf("greedy is %s", w.phase("greedy"))
 		}
 	})
+}
+
+func TestASoftThresholdEvictsAfterItsGracePeriodAndWithALimitedOne(t *testing.T) {
+	onNode(t, func(w *world) {
+		soft := pressure.Thresholds{pressure.Memory: {Quantity: resource.MustParse("500Mi")}}
+		w.options.Eviction = pressure.Limits{Soft: soft, Grace: map[pressure.Signal]time.Duration{pressure.Memory: time.Minute}}
+		w.options.EvictionGrace = 5 * time.Second
+	}, func(t *testing.T, w *world) {
+		w.create(podOf("greedy"))
+		w.uses("greedy", 500)
+		w.leave(400, 900)
+		pass(50 * time.Second)
+		if !w.pressed(corev1.NodeMemoryPressure) || w.phase("greedy") != "Running " {
+			t.Errorf("before the grace period has passed, greedy is %s, and the node's pressure %v", w.phase("greedy"), w.pressed(corev1.NodeMemoryPressure))
+		}
+		pass(30 * time.Second)
+		if w.phase("greedy") != "Failed Evicted" {
+			t.Errorf("greedy is %s", w.phase("greedy"))
+		}
+	})
+	k := &Kubelet{options: Options{EvictionGrace: 5 * time.Second}}
+	for grace, s := range map[time.Duration]pressure.Shortage{time.Second: {}, 5 * time.Second: {Soft: true}} {
+		if got := k.evictionGrace(s); got != grace {
+			t.Errorf("%+v: %v", s, got)
+		}
+	}
+	k.options.EvictionGrace = -1
+	if got := k.evictionGrace(pressure.Shortage{Soft: true}); got != 0 {
+		t.Errorf("a negative limit is %v", got)
+	}
 }

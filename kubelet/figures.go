@@ -140,7 +140,9 @@ func (k *Kubelet) configuration() any {
 		"containerRuntimeEndpoint": o.Socket, "maxPods": room.Pods().Value(), "podLogsDir": o.Logs,
 		"containerLogMaxSize": fmt.Sprint(o.Rotation.Size), "containerLogMaxFiles": o.Rotation.Files,
 		"imageGCHighThresholdPercent": o.ImageHighUse, "imageGCLowThresholdPercent": o.ImageLowUse,
-		"evictionHard": o.Eviction.Words(), "systemReserved": o.Reserved,
+		"evictionHard": o.Eviction.Hard.Words(), "evictionSoft": o.Eviction.Soft.Words(), "evictionSoftGracePeriod": o.Eviction.GraceWords(),
+		"evictionMinimumReclaim": o.Eviction.Reclaim.Words(), "evictionMaxPodGracePeriod": int(o.EvictionGrace.Seconds()),
+		"evictionPressureTransitionPeriod": o.PressureHolds.String(), "systemReserved": o.Reserved,
 	}}
 }
 

@@ -10,11 +10,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/watchlist"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/kubelet/credentialplugins"
 	"github.com/millrace/millrace/kubelet/cri"
 	"github.com/millrace/millrace/kubelet/csi"
 	"github.com/millrace/millrace/kubelet/deviceplugin"
@@ -74,13 +76,14 @@ func New(o Options) (*Kubelet, error) {
 	if k.runtime = o.Runtime; k.runtime == nil {
 		k.runtime, err = cri.Open(cri.Options{
 			Socket: o.Socket, Addresses: o.Addresses, CgroupParent: o.CgroupParent, Profiles: filepath.Join(o.Root, "seccomp"),
-			SeccompDefault: o.SeccompDefault, NoCPUQuota: o.NoCPUQuota, Logger: o.Logger,
+			SeccompDefault: o.SeccompDefault, NoCPUQuota: o.NoCPUQuota, CPUPeriod: o.CPUPeriod, PIDs: o.PIDs, RequestTime: o.RequestTime, Logger: o.Logger,
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
 	k.images = &imageCollector{runtime: k.runtime, used: used, rest: o.ImageRest, low: o.ImageLowUse, log: o.Logger}
+	k.shortages.Limits = o.Eviction
 	k.measure = measures{memory: memoryLevels, disk: k.diskLevels}
 	k.health = newHealth(k.runtime, *o.StatusImages, o.Logger, k.announceReady)
 	k.sources()
@@ -110,9 +113,14 @@ func New(o Options) (*Kubelet, error) {
 	} else if k.plugins != nil {
 		volumes.Plugins = k.plugins
 	}
+	if o.CredentialPlugins != "" {
+		if volumes.Registries, err = k.credentialPlugins(); err != nil {
+			return nil, err
+		}
+	}
 	k.furnish = furnish.New(volumes)
 	k.crew = worker.New(worker.Options{
-		Runtime: k.runtime, Images: pacedImages(k.runtime, o.Pulls), Wanted: k.config.Pod, Report: k.report, Gone: k.gone, Furnish: k.furnish,
+		Runtime: k.runtime, Images: pacedImages(k.runtime, o.Pulls, o.PullRate, o.PullBurst), Wanted: k.config.Pod, Report: k.report, Gone: k.gone, Furnish: k.furnish,
 		Addresses: func(string) []string { return o.Addresses }, Admit: k.admit, Resize: k.resize, Health: k.deviceHealth, Record: k.recorder(), Static: source.Static,
 		Workers: workers, Logs: o.Logs, Backoff: o.Backoff, Clients: o.Clients, Logger: o.Logger, Terminated: k.countTerminated,
 	})
@@ -122,6 +130,20 @@ func New(o Options) (*Kubelet, error) {
 	k.connect()
 	k.runners = append(k.runners, k.crew, k.health, loop.Func(k.runHousekeeping), loop.Func(k.guard))
 	return k, nil
+}
+
+// credentialPlugins loads the plugins that have credentials of registries.
+func (k *Kubelet) credentialPlugins() (*credentialplugins.Plugins, error) {
+	o := credentialplugins.Options{Config: k.options.CredentialPlugins, Directory: k.options.CredentialPrograms, Logger: k.options.Logger}
+	if kube := k.kube(); kube != nil {
+		o.Token = func(ctx context.Context, pod *corev1.Pod, audience string) (string, error) {
+			return k.furnish.Token(ctx, pod, audience)
+		}
+		o.Account = func(ctx context.Context, pod *corev1.Pod) (*corev1.ServiceAccount, error) {
+			return kube.CoreV1().ServiceAccounts(pod.Namespace).Get(ctx, pod.Spec.ServiceAccountName, metav1.GetOptions{})
+		}
+	}
+	return credentialplugins.Load(o)
 }
 
 // workers is how many pods are synced at the same time: at least as many as a node has.

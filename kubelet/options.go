@@ -81,15 +81,28 @@ type Options struct {
 	// if nothing has changed: 5 minutes.
 	LeaseEvery, LeaseFor, StatusEvery time.Duration
 	// Pulls is how many images are pulled at the same time. 0 means no limit.
-	Pulls                     int
+	Pulls int
+	// PullRate is how many pulls begin in a second, after PullBurst of them. 0 means no limit.
+	PullRate, PullBurst int
+	// CredentialPlugins is a file with a CredentialProviderConfig, or a directory of such, and CredentialPrograms the directory of the programs. If
+	// empty, only secrets have the credentials of registries.
+	CredentialPlugins, CredentialPrograms string
+	// PIDs is how many processes a container may have; 0 means no limit. CPUPeriod is the period in which limits of CPU time apply: 100 ms by default.
+	PIDs      int64
+	CPUPeriod time.Duration
+	// RequestTime bounds requests to the runtime: two minutes by default.
+	RequestTime               time.Duration
 	Backoff                   worker.Backoff
 	Rotation                  logs.Rotation
 	ImageHighUse, ImageLowUse int // in percent of the disk: 85 and 80
 	// ImageRest is how long an image is kept after it was first seen, because its pod may not have started yet: 2 minutes by
 	// default.
 	ImageRest time.Duration
-	// Eviction has the eviction thresholds: pressure.Default if nil.
-	Eviction pressure.Thresholds
+	// Eviction has the eviction thresholds. Hard is pressure.Default if nil.
+	Eviction pressure.Limits
+	// EvictionGrace is the longest grace period of pods that are evicted because of a soft threshold: one second by default. A negative one means
+	// the pods' own.
+	EvictionGrace time.Duration
 	// PressureHolds is how long a pressure condition stays after the shortage has ended: 5 minutes by default.
 	PressureHolds time.Duration
 	// Server configures the server that the API server calls: on port 10250 by default.
@@ -125,8 +138,8 @@ func (o *Options) setDefaults() error {
 		o.StatusImages = new(50)
 	}
 	o.ImageRest, o.PressureHolds = cmp.Or(o.ImageRest, 2*time.Minute), cmp.Or(o.PressureHolds, 5*time.Minute)
-	if o.Eviction == nil {
-		o.Eviction = pressure.Default()
+	if o.Eviction.Hard == nil {
+		o.Eviction.Hard = pressure.Default()
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

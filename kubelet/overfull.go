@@ -25,7 +25,7 @@ func (k *Kubelet) evictOverfull() {
 			}
 			fs := stats.Directory(k.furnish.Directory(pod.UID, v.Name))
 			if fs != nil && int64(*fs.Used) > v.EmptyDir.SizeLimit.Value() {
-				k.evict(pod, fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, v.EmptyDir.SizeLimit.String()))
+				k.evict(pod, fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, v.EmptyDir.SizeLimit.String()), shortestGrace)
 				break
 			}
 		}
@@ -52,7 +52,7 @@ func (k *Kubelet) evictStored(ctx context.Context) {
 		p := &summary.Pods[i]
 		if pod := bounded[p.Ref.UID]; pod != nil {
 			if message := k.storesTooMuch(pod, p); message != "" {
-				k.evict(pod, message)
+				k.evict(pod, message, shortestGrace)
 			}
 		}
 	}

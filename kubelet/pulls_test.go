@@ -24,10 +24,12 @@ func (s *slowImages) Pull(context.Context, string, []container.Credential) (stri
 }
 
 func TestOnlySomeImagesArePulledAtTheSameTime(t *testing.T) {
-	for most, took := range map[int]time.Duration{0: time.Second, 1: 6 * time.Second, 2: 3 * time.Second} {
+	for limits, took := range map[[3]int]time.Duration{
+		{}: time.Second, {1, 0, 0}: 6 * time.Second, {2, 0, 0}: 3 * time.Second, {0, 2, 4}: 2 * time.Second, {0, 2, 0}: 3500 * time.Millisecond, {3, 10, 6}: 2 * time.Second,
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			slow := &slowImages{}
-			images := pacedImages(slow, most)
+			images := pacedImages(slow, limits[0], limits[1], limits[2])
 			began, ended := time.Now(), make(chan error)
 			for range 6 {
 				go func() {
@@ -41,7 +43,7 @@ func TestOnlySomeImagesArePulledAtTheSameTime(t *testing.T) {
 				}
 			}
 			if got := time.Since(began); got != took {
-				t.Errorf("with a limit of %d, 6 pulls take %v, of which %d at the same time", most, got, slow.most.Load())
+				t.Errorf("with limits of %v, 6 pulls take %v, of which %d at the same time", limits, got, slow.most.Load())
 			}
 		})
 	}

@@ -25,6 +25,7 @@ type world struct {
 	kube    *fake.Clientset
 	runtime *slowRuntime
 	kubelet *Kubelet
+	options Options // besides those that each test has
 
 	mu           sync.Mutex // guards what follows
 	memory, disk uint64     // available memory and disk in MiB, of 1000
@@ -81,7 +82,9 @@ func onNode(t *testing.T, before func(*world), test func(*testing.T, *world)) {
 		}
 		clients := loop.ClientsFor(w.kube)
 		var err error
-		w.kubelet, err = New(Options{Clients: clients, Name: "node", Runtime: w.runtime, Root: t.TempDir(), Addresses: []string{"10.0.0.1"}})
+		o := w.options
+		o.Clients, o.Name, o.Runtime, o.Root, o.Addresses = clients, "node", w.runtime, t.TempDir(), []string{"10.0.0.1"}
+		w.kubelet, err = New(o)
 		if err != nil {
 			t.Fatal(err)
 		}

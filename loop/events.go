@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,7 +34,15 @@ type Recorder interface {
 type Events struct {
 	client typedcorev1.EventsGetter
 	log    *slog.Logger
+	rate   *rate.Limiter
 	lanes  [lanes]chan *corev1.Event // all events about one object use the same lane
+}
+
+// Limit lets events wait if more than perSecond of them are to be written in a second, after a burst. 0 means no limit. It must be called before Run.
+func (e *Events) Limit(perSecond, burst int) {
+	if perSecond > 0 {
+		e.rate = rate.NewLimiter(rate.Limit(perSecond), max(burst, 1))
+	}
 }
 
 const (
@@ -52,7 +61,7 @@ func NewEvents(client typedcorev1.EventsGetter, log *slog.Logger) *Events {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	e := &Events{client: client, log: log}
+	e := &Events{client: client, log: log, rate: rate.NewLimiter(rate.Inf, 0)}
 	for i := range e.lanes {
 		e.lanes[i] = make(chan *corev1.Event, maxWaiting)
 	}
@@ -132,6 +141,9 @@ func (e *Events) writeAll(ctx context.Context, lane <-chan *corev1.Event) {
 	for {
 		select {
 		case event := <-lane:
+			if e.rate.Wait(ctx) != nil {
+				continue // ctx has ended
+			}
 			began := time.Now()
 			e.write(ctx, correlate, event)
 			if waiting := len(lane); waiting > 0 && waiting < maxWaiting/2 {

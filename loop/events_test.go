@@ -229,3 +229,25 @@ func TestRunOfEventsEndsEvenIfTheServerHangs(t *testing.T) {
 		}
 	})
 }
+
+func TestEventsAboveALimitWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		events := loop.NewEvents(kube.CoreV1(), nil)
+		events.Limit(2, 4)
+		stop := background(t, events)
+		recorder := events.For(corev1.EventSource{Component: "tester"})
+		for i := range 10 {
+			recorder.Eventf(pod(fmt.Sprint("p", i)), corev1.EventTypeNormal, "Some", "one")
+		}
+		for _, want := range []int{4, 6, 8, 10} {
+			if got := len(written(t, kube)); got != want {
+				t.Errorf("%d events are written, want %d", got, want)
+			}
+			time.Sleep(time.Second)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}

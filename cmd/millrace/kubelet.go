@@ -22,7 +22,6 @@ import (
 	"github.com/millrace/millrace/kubelet/credentials"
 	"github.com/millrace/millrace/kubelet/hollow"
 	"github.com/millrace/millrace/kubelet/logs"
-	"github.com/millrace/millrace/kubelet/pressure"
 	"github.com/millrace/millrace/kubelet/server"
 	"github.com/millrace/millrace/kubelet/worker"
 	"github.com/millrace/millrace/loop"
@@ -52,8 +51,10 @@ type kubeletFlags struct {
 	logSize                     string
 	logFiles, maxPods           int
 	imageHigh, imageLow         int
-	imageRest, pressureHolds    time.Duration
-	eviction                    []string
+	imageRest                   time.Duration
+	eviction                    evictionFlags
+	limits                      limitFlags
+	policy                      policyFlags
 	reserved, kubeReserved      map[string]string
 	cgroupRoot                  string
 	resolver                    string
@@ -95,6 +96,9 @@ func (f *kubeletFlags) registerAll(c *cobra.Command) {
 	unusedByKubelet.add(fl)
 	f.addNode(fl)
 	f.addSources(fl)
+	f.eviction.add(fl)
+	f.limits.add(fl)
+	f.policy.add(fl)
 	fl.StringVar(&f.file, "config", "", "file with a KubeletConfiguration; flags override it")
 	fl.StringVar(&f.dropIns, "config-dir", "", "directory of files *.conf, which change what --config says, in the order of their names")
 	fl.StringVar(&f.runtime, "container-runtime-endpoint", "unix:///run/containerd/containerd.sock", "socket of the container runtime")
@@ -115,9 +119,7 @@ func (f *kubeletFlags) registerAll(c *cobra.Command) {
 	fl.IntVar(&f.maxPods, "max-pods", 110, "maximum number of pods")
 	fl.IntVar(&f.imageHigh, "image-gc-high-threshold", 85, "disk usage, in percent, from which unused images are removed")
 	fl.IntVar(&f.imageLow, "image-gc-low-threshold", 80, "disk usage, in percent, at which removing images stops")
-	addEviction(fl, &f.eviction)
 	fl.DurationVar(&f.imageRest, "minimum-image-ttl-duration", 2*time.Minute, "minimum time that an unused image is kept")
-	fl.DurationVar(&f.pressureHolds, "eviction-pressure-transition-period", 5*time.Minute, "how long a pressure condition stays after the shortage has ended")
 	fl.StringToStringVar(&f.reserved, "system-reserved", nil, "resources reserved for the system: cpu=200m,memory=1Gi")
 	fl.StringVar(&f.cgroupRoot, "cgroup-root", "", "parent cgroup of all pods (default: the runtime decides)")
 	fl.BoolVar(&f.seccompDefault, "seccomp-default", false, "give containers that name no seccomp profile the runtime's")
@@ -205,6 +207,8 @@ func (f *kubeletFlags) run(ctx context.Context, c *cobra.Command) error {
 			return err
 		}
 		o.Clients, o.Server, o.Taints, o.Logger = clients.As("kubelet"), access, taints, clients.Log
+		clients.Events.Limit(f.limits.events, f.limits.eventBurst)
+		f.limits.protect(clients.Log)
 		node, err = kubelet.New(o)
 	}
 	if err != nil {
@@ -265,6 +269,7 @@ func (f *kubeletFlags) alone(ctx context.Context, fl *pflag.FlagSet) error {
 		return err
 	}
 	o.Logger = log
+	f.limits.protect(log)
 	node, err := kubelet.New(o)
 	if err != nil {
 		return err
@@ -281,9 +286,9 @@ func (f *kubeletFlags) options() (kubelet.Options, error) {
 		Pulls: f.pulls, Backoff: worker.Backoff{Max: f.inFile.restartAfter},
 		Addresses: strings.FieldsFunc(f.nodeIP, func(r rune) bool { return r == ',' }), ClusterDNS: f.dns, ClusterDomain: f.domain,
 		CgroupParent: f.cgroupRoot, UnsafeSysctls: f.unsafeSysctls, ImageHighUse: f.imageHigh, ImageLowUse: f.imageLow, Rotation: logs.Rotation{Files: f.logFiles},
-		ImageRest: f.imageRest, PressureHolds: f.pressureHolds,
-		Capacity: corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(int64(f.mostPods()), resource.DecimalSI)},
-		Resolver: f.resolver, SeccompDefault: f.seccompDefault, NoCPUQuota: !f.cpuQuota, StatusImages: &f.statusImages,
+		ImageRest: f.imageRest,
+		Capacity:  corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(int64(f.mostPods()), resource.DecimalSI)},
+		Resolver:  f.resolver, SeccompDefault: f.seccompDefault, NoCPUQuota: !f.cpuQuota, StatusImages: &f.statusImages,
 	}
 	if f.podsPerCore < 0 {
 		return o, fmt.Errorf("--pods-per-core %d must not be a negative number", f.podsPerCore)
@@ -304,35 +309,10 @@ func (f *kubeletFlags) options() (kubelet.Options, error) {
 			return o, fmt.Errorf("--%s: %w", flag, err)
 		}
 	}
-	if o.Eviction, err = thresholds(f.eviction); err != nil {
+	if err := f.eviction.options(&o); err != nil {
 		return o, err
 	}
-	return o, nil
-}
-
-// addEviction adds the flag for thresholds.
-func addEviction(fl *pflag.FlagSet, to *[]string) {
-	fl.StringSliceVar(to, "eviction-hard", nil, "thresholds such as memory.available<100Mi or nodefs.available<10%, below which pods are evicted (default: Kubernetes')")
-}
-
-// thresholds reads what was given to that flag; nil if nothing was.
-func thresholds(given []string) (pressure.Thresholds, error) {
-	if len(given) == 0 {
-		return nil, nil
-	}
-	words := map[string]string{}
-	for _, word := range given {
-		signal, least, ok := strings.Cut(word, "<")
-		if !ok {
-			return nil, fmt.Errorf("--eviction-hard: %q is not signal<amount", word)
-		}
-		words[signal] = least
-	}
-	all, err := pressure.Parse(words)
-	if err != nil {
-		return nil, fmt.Errorf("--eviction-hard: %w", err)
-	}
-	return all, nil
+	return o, f.limits.options(&o)
 }
 
 // mostPods is how many pods the node accepts.
@@ -365,6 +345,9 @@ func (f *kubeletFlags) access(authorities []byte, clients *loop.Clients) (server
 	a := server.Access{Listen: net.JoinHostPort(f.address, strconv.Itoa(f.port)), Names: []string{"kube-apiserver-kubelet-client"}, NoDebugging: !f.debugging}
 	shape, err := f.tls.options()
 	if err != nil {
+		return a, nil, err
+	}
+	if a.Policy, err = f.policy.policy(); err != nil {
 		return a, nil, err
 	}
 	a.TLS = server.TLS{MinVersion: shape.MinVersion, Suites: shape.CipherSuites, Curves: shape.Curves}

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/millrace/millrace/kubelet/config"
-	"github.com/millrace/millrace/kubelet/pressure"
 )
 
 // inFile is what no flag says, only the kubelet's file.
@@ -77,6 +76,7 @@ func (f *kubeletFlags) takeServing(t taking, file *config.File) {
 	takePointer(t, "healthz-port", &f.healthPort, file.HealthzPort, number)
 	take(t, "healthz-bind-address", &f.healthAddress, file.HealthzBindAddress)
 	take(t, "client-ca-file", &f.clientCA, file.Authentication.X509.ClientCAFile)
+	f.policy.take(t, file)
 	take(t, "tls-cert-file", &f.certFile, file.TLSCertFile)
 	take(t, "tls-private-key-file", &f.keyFile, file.TLSPrivateKeyFile)
 	take(t, "tls-min-version", &f.tls.minVersion, file.TLSMinVersion)
@@ -121,7 +121,8 @@ func (f *kubeletFlags) takeNode(t taking, file *config.File) {
 	number := func(n int32) int { return int(n) }
 	takePointer(t, "image-gc-high-threshold", &f.imageHigh, file.ImageGCHighThresholdPercent, number)
 	takePointer(t, "image-gc-low-threshold", &f.imageLow, file.ImageGCLowThresholdPercent, number)
-	take(t, "eviction-pressure-transition-period", &f.pressureHolds, file.EvictionPressureTransitionPeriod.Duration)
+	f.eviction.take(t, file)
+	f.limits.take(t, file)
 }
 
 func (f *kubeletFlags) takePods(t taking, file *config.File) error {
@@ -154,17 +155,6 @@ func (f *kubeletFlags) takePods(t taking, file *config.File) error {
 			return fmt.Errorf("--config: invalid configuration: maxParallelImagePulls %v must not be larger than 1 if serializeImagePulls is true", *n)
 		}
 		f.pulls = int(*n)
-	}
-	if t.fl.Changed("eviction-hard") || len(file.EvictionHard) == 0 {
-		return nil
-	}
-	words := file.EvictionHard
-	if merge := file.MergeDefaultEvictionSettings; merge != nil && *merge {
-		words = pressure.Default().Words()
-		maps.Copy(words, file.EvictionHard)
-	}
-	for _, signal := range slices.Sorted(maps.Keys(words)) {
-		f.eviction = append(f.eviction, signal+"<"+words[signal])
 	}
 	return nil
 }

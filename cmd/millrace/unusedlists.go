@@ -40,29 +40,27 @@ var unusedByControllers = append(unusedFlags{
 // unusedByKubelet are those of the kubelet. The container runtime decides on control groups, and the classes of CPUs and memory do not exist.
 var unusedByKubelet = unusedFlags{
 	{unusedBool, []string{
-		"anonymous-auth", "authentication-token-webhook", "cgroups-per-qos", "contention-profiling", "enable-controller-attach-detach",
+		"cgroups-per-qos", "contention-profiling", "enable-controller-attach-detach",
 		"enable-server", "exit-on-lock-contention", "fail-cgroupv1", "fail-swap-on", "kernel-memcg-notification",
 		"local-storage-capacity-isolation", "log-json-split-stream", "log-text-split-stream", "make-iptables-util-chains", "protect-kernel-defaults",
 		"runonce",
 	}},
 	{unusedInt, []string{
-		"event-burst", "event-qps", "eviction-max-pod-grace-period", "max-open-files", "maximum-dead-containers", "maximum-dead-containers-per-container",
-		"oom-score-adj", "pod-max-pids", "read-only-port", "registry-burst", "registry-qps",
+		"max-open-files", "maximum-dead-containers", "maximum-dead-containers-per-container",
+		"read-only-port",
 	}},
 	{unusedDuration, []string{
-		"authentication-token-webhook-cache-ttl", "authorization-webhook-cache-authorized-ttl", "authorization-webhook-cache-unauthorized-ttl",
-		"cpu-cfs-quota-period", "cpu-manager-reconcile-period", "log-flush-frequency", "minimum-container-ttl-duration", "runtime-request-timeout",
+		"cpu-manager-reconcile-period", "log-flush-frequency", "minimum-container-ttl-duration",
 		"streaming-connection-idle-timeout", "sync-frequency", "volume-stats-agg-period",
 	}},
 	{unusedString, []string{
-		"authorization-mode", "cgroup-driver", "cloud-provider", "cpu-manager-policy", "experimental-mounter-path", "hairpin-mode",
-		"image-credential-provider-bin-dir", "image-credential-provider-config", "image-service-endpoint", "kube-reserved-cgroup", "kubelet-cgroups",
+		"cgroup-driver", "cloud-provider", "cpu-manager-policy", "experimental-mounter-path", "hairpin-mode",
+		"image-service-endpoint", "kube-reserved-cgroup", "kubelet-cgroups",
 		"lock-file", "memory-manager-policy", "pod-cidr", "reserved-cpus", "runtime-cgroups", "system-cgroups", "system-reserved-cgroup",
 		"topology-manager-policy", "topology-manager-scope", "volume-plugin-dir",
 	}},
 	{unusedStrings, []string{
-		"cpu-manager-policy-options", "enforce-node-allocatable", "eviction-minimum-reclaim", "eviction-soft",
-		"eviction-soft-grace-period", "qos-reserved", "reserved-memory", "topology-manager-policy-options",
+		"cpu-manager-policy-options", "enforce-node-allocatable", "qos-reserved", "reserved-memory", "topology-manager-policy-options",
 	}},
 	{unusedPatterns, []string{"vmodule"}},
 	{unusedQuantity, []string{"log-json-info-buffer-size", "log-text-info-buffer-size"}},

@@ -84,7 +84,7 @@ func (f *upFlags) options(nodesGiven bool, log *slog.Logger) (millrace.Options, 
 		return o, fmt.Errorf("--runtime %q is neither hollow nor cri:SOCKET", f.runtime)
 	}
 	o.Runtime, o.KubeletRoot, o.CNI = socket, f.kubeletRoot, f.cni
-	if o.Eviction, err = thresholds(f.eviction); err != nil {
+	if o.Eviction, err = thresholds("eviction-hard", f.eviction, "<"); err != nil {
 		return o, err
 	}
 	if f.podRange != "none" {

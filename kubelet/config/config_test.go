@@ -53,11 +53,11 @@ func TestFieldsWithoutEffectAreNamed(t *testing.T) {
 		"syncFrequency: 0s\n":       "",
 		"cgroupsPerQOS: true\n":     "",
 		"cgroupsPerQOS: false\n":    "cgroupsPerQOS",
-		"podPidsLimit: 100\n":       "podPidsLimit",
+		"podPidsLimit: 100\n":       "",
 		"shutdownGracePeriod: 5s\n": "shutdownGracePeriod",
 		"logging: {format: json, flushFrequency: 9}\n":                                                             "logging.flushFrequency",
-		"authentication: {anonymous: {enabled: true}, webhook: {cacheTTL: 0s}, x509: {clientCAFile: /a}}\n":        "authentication.anonymous",
-		"authorization: {mode: Webhook}\nmemorySwap: {swapBehavior: LimitedSwap}\nkernelMemcgNotification: true\n": "authorization.mode kernelMemcgNotification memorySwap",
+		"authentication: {anonymous: {enabled: true}, webhook: {cacheTTL: 0s}, x509: {clientCAFile: /a}}\n":        "",
+		"authorization: {mode: Webhook}\nmemorySwap: {swapBehavior: LimitedSwap}\nkernelMemcgNotification: true\n": "kernelMemcgNotification memorySwap",
 	} {
 		f := &config.File{}
 		if err := config.Parse([]byte(head+text), f); err != nil {

@@ -18,7 +18,7 @@ import (
 
 // Create makes a container.
 func (r *Runtime) Create(ctx context.Context, sandbox string, spec *container.Spec) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, r.RequestTime)
 	defer cancel()
 	log := ""
 	if spec.Sandbox.LogDirectory != "" {
@@ -100,7 +100,7 @@ const startGrace = 10 * time.Second
 func (r *Runtime) Start(ctx context.Context, id string) error {
 	ctx, end := outlive(ctx, startGrace)
 	defer end()
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, r.RequestTime)
 	defer cancel()
 	_, err := r.runtime.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: plain(id)})
 	return err
@@ -131,7 +131,7 @@ func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) erro
 // Resize changes the resource limits of a running container. A memory limit below the current usage is refused, because the
 // container would be killed.
 func (r *Runtime) Resize(ctx context.Context, id string, pod *corev1.Pod, c *corev1.Container) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, r.RequestTime)
 	defer cancel()
 	wanted := r.resources(pod, c)
 	if limit := wanted.MemoryLimitInBytes; limit > 0 {
@@ -149,7 +149,7 @@ func (r *Runtime) Resize(ctx context.Context, id string, pod *corev1.Pod, c *cor
 
 // Remove removes a container and its log.
 func (r *Runtime) Remove(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, r.RequestTime)
 	defer cancel()
 	answer, err := r.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: plain(id)})
 	if err == nil {
@@ -200,7 +200,7 @@ func (r *Runtime) Exec(ctx context.Context, id string, command []string) (contai
 
 // ReopenLog makes the runtime open a new log file after the old one was renamed.
 func (r *Runtime) ReopenLog(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, r.RequestTime)
 	defer cancel()
 	_, err := r.runtime.ReopenContainerLog(ctx, &runtimeapi.ReopenContainerLogRequest{ContainerId: plain(id)})
 	return err

@@ -61,7 +61,7 @@ func newFake(t *testing.T, f fault) *fake {
 
 // open returns a Runtime that talks to the fake.
 func (f *fake) open() *Runtime {
-	r := &Runtime{Options: Options{PollEvery: time.Second}, runtime: f, images: f}
+	r := &Runtime{Options: Options{PollEvery: time.Second, RequestTime: requestTime, CPUPeriod: defaultPeriod}, runtime: f, images: f}
 	r.Logger = silentLog
 	r.compareDone()
 	return r

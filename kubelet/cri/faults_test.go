@@ -125,7 +125,7 @@ var ways = map[string]func(*scene){
 		s.crew.Changed(subject)
 	},
 	"evicted": func(s *scene) {
-		s.crew.Evict("first", &worker.Rejection{Reason: "Evicted", AtOnce: true})
+		s.crew.Evict("first", &worker.Rejection{Reason: "Evicted", Within: time.Second})
 		time.AfterFunc(time.Minute, func() { waysRemoved(s) })
 	},
 	"replaced": func(s *scene) {

@@ -11,7 +11,7 @@ import (
 
 // Find returns the runtime's ID of an image that it has.
 func (r *Runtime) Find(ctx context.Context, image string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, r.RequestTime)
 	defer cancel()
 	answer, err := r.images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: image}})
 	if err != nil || answer.Image == nil {
@@ -49,7 +49,7 @@ func (r *Runtime) pull(ctx context.Context, request *runtimeapi.PullImageRequest
 
 // List returns all images.
 func (r *Runtime) List(ctx context.Context) ([]container.Image, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, r.RequestTime)
 	defer cancel()
 	answer, err := r.images.ListImages(ctx, &runtimeapi.ListImagesRequest{})
 	if err != nil {
@@ -64,7 +64,7 @@ func (r *Runtime) List(ctx context.Context) ([]container.Image, error) {
 
 // RemoveImage removes an image.
 func (r *Runtime) RemoveImage(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, r.RequestTime)
 	defer cancel()
 	_, err := r.images.RemoveImage(ctx, &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: id}})
 	return ignoreMissing(err)
@@ -72,7 +72,7 @@ func (r *Runtime) RemoveImage(ctx context.Context, id string) error {
 
 // Usage returns the mount that holds the images, and how many bytes they take.
 func (r *Runtime) Usage(ctx context.Context) (mount string, bytes uint64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, r.RequestTime)
 	defer cancel()
 	answer, err := r.images.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
 	if err != nil {
@@ -86,7 +86,7 @@ func (r *Runtime) Usage(ctx context.Context) (mount string, bytes uint64, err er
 
 // User returns the user of an image.
 func (r *Runtime) User(ctx context.Context, ref string) (uid *int64, name string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, r.RequestTime)
 	defer cancel()
 	answer, err := r.images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: ref}})
 	if err != nil {

@@ -79,7 +79,7 @@ func (r *Runtime) Pod(ctx context.Context, uid types.UID) (container.Pod, error)
 }
 
 func (r *Runtime) list(ctx context.Context, labels map[string]string) ([]*runtimeapi.PodSandbox, []*runtimeapi.Container, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, r.RequestTime)
 	defer cancel()
 	boxes, err := r.runtime.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: labels}})
 	if err != nil {
@@ -126,7 +126,7 @@ func (r *Runtime) runOf(ctx context.Context, c *runtimeapi.Container) container.
 
 // complete adds what only a status request returns.
 func (r *Runtime) complete(ctx context.Context, id string, run *container.Container) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, r.RequestTime)
 	defer cancel()
 	answer, err := r.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 	if err != nil {
@@ -143,7 +143,7 @@ func (r *Runtime) complete(ctx context.Context, id string, run *container.Contai
 
 // addresses returns the addresses of a sandbox, or the node's if it shares the node's network.
 func (r *Runtime) addresses(ctx context.Context, id string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, r.RequestTime)
 	defer cancel()
 	answer, err := r.runtime.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
 	if err != nil {

@@ -1,15 +1,20 @@
 package cri
 
 import (
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 const (
-	period   = 100_000 // microseconds of one scheduling period
-	minQuota = 1_000
-	minShare = 2
-	maxShare = 262_144
+	defaultPeriod = 100 * time.Millisecond
+	minQuota      = 1_000 // microseconds
+	minShare      = 2
+	maxShare      = 262_144
 
 	scoreGuaranteed = -997
 	scoreBestEffort = 1000
@@ -17,29 +22,30 @@ const (
 
 // resources converts requests and limits to cgroup settings.
 func (r *Runtime) resources(pod *corev1.Pod, c *corev1.Container) *runtimeapi.LinuxContainerResources {
-	all := resources(pod, c)
-	if r.NoCPUQuota {
-		all.CpuPeriod, all.CpuQuota = 0, 0
-	}
-	return all
-}
-
-func resources(pod *corev1.Pod, c *corev1.Container) *runtimeapi.LinuxContainerResources {
-	r := &runtimeapi.LinuxContainerResources{OomScoreAdj: score(pod, c)}
+	all := &runtimeapi.LinuxContainerResources{OomScoreAdj: score(pod, c)}
 	cpu, asked := c.Resources.Requests.Cpu(), !c.Resources.Requests.Cpu().IsZero()
 	if !asked {
 		cpu = c.Resources.Limits.Cpu()
 	}
-	r.CpuShares = min(max(cpu.MilliValue()*1024/1000, minShare), maxShare)
-	if limit := c.Resources.Limits.Cpu(); !limit.IsZero() {
-		r.CpuPeriod = period
-		r.CpuQuota = max(limit.MilliValue()*period/1000, minQuota)
+	all.CpuShares = min(max(cpu.MilliValue()*1024/1000, minShare), maxShare)
+	if limit := c.Resources.Limits.Cpu(); !limit.IsZero() && !r.NoCPUQuota {
+		all.CpuPeriod = r.CPUPeriod.Microseconds()
+		all.CpuQuota = max(limit.MilliValue()*all.CpuPeriod/1000, minQuota)
 	}
 	if limit := c.Resources.Limits.Memory(); !limit.IsZero() {
-		r.MemoryLimitInBytes = limit.Value()
+		all.MemoryLimitInBytes = limit.Value()
 	}
-	return r
+	if r.PIDs > 0 && unified() {
+		all.Unified = map[string]string{"pids.max": strconv.FormatInt(r.PIDs, 10)}
+	}
+	return all
 }
+
+// unified reports whether control groups are those of version 2. The runtime interface has no limit of processes for the others.
+var unified = sync.OnceValue(func() bool {
+	_, err := os.Stat("/sys/fs/cgroup/cgroup.controllers")
+	return err == nil
+})
 
 // score returns the oom_score_adj of a container: the lower its memory request, the sooner it is killed.
 func score(pod *corev1.Pod, c *corev1.Container) int64 {

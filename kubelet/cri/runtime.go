@@ -1,6 +1,7 @@
 package cri
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -20,9 +21,8 @@ import (
 )
 
 const (
-	// requestTime bounds ordinary requests. slowTime bounds requests that make a sandbox.
+	// requestTime is the default of Options.RequestTime.
 	requestTime = 2 * time.Minute
-	slowTime    = 4 * time.Minute
 	// stopTime is how long after the grace period the runtime may take to report a container's end. If it has missed the end, the
 	// next Stop finds it.
 	stopTime = 30 * time.Second
@@ -52,7 +52,14 @@ type Options struct {
 	SeccompDefault bool
 	// NoCPUQuota does not enforce limits of CPU time.
 	NoCPUQuota bool
-	Logger     *slog.Logger
+	// CPUPeriod is the period in which limits of CPU time apply: 100 ms by default.
+	CPUPeriod time.Duration
+	// PIDs is how many processes a container may have. 0 means no limit.
+	PIDs int64
+	// RequestTime bounds requests: two minutes by default. Those that make a sandbox may take twice as long, and those that pull an image take as
+	// long as they do.
+	RequestTime time.Duration
+	Logger      *slog.Logger
 }
 
 // Runtime is a client of a CRI runtime.
@@ -72,9 +79,8 @@ var (
 
 // Open returns a Runtime. It connects with the first request, and reconnects by itself.
 func Open(o Options) (*Runtime, error) {
-	if o.PollEvery == 0 {
-		o.PollEvery = time.Second
-	}
+	o.PollEvery, o.RequestTime = cmp.Or(o.PollEvery, time.Second), cmp.Or(o.RequestTime, requestTime)
+	o.CPUPeriod = cmp.Or(o.CPUPeriod, defaultPeriod)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -129,7 +135,7 @@ func (r *Runtime) Compared() time.Time { return *r.compared.Load() }
 
 // Version returns the runtime's name and version.
 func (r *Runtime) Version(ctx context.Context) (container.Version, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, r.RequestTime)
 	defer cancel()
 	v, err := r.runtime.Version(ctx, &runtimeapi.VersionRequest{Version: "v1"})
 	if err != nil {

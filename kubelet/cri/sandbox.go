@@ -14,7 +14,7 @@ import (
 
 // RunSandbox makes a sandbox.
 func (r *Runtime) RunSandbox(ctx context.Context, spec *container.SandboxSpec) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, slowTime)
+	ctx, cancel := context.WithTimeout(ctx, 2*r.RequestTime)
 	defer cancel()
 	if spec.LogDirectory != "" {
 		if err := os.MkdirAll(spec.LogDirectory, 0o755); err != nil {
@@ -83,7 +83,7 @@ func ports(c *corev1.Container) []*runtimeapi.PortMapping {
 
 // StopSandbox stops a sandbox and all containers in it.
 func (r *Runtime) StopSandbox(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, r.RequestTime)
 	defer cancel()
 	_, err := r.runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id})
 	return ignoreMissing(err)
@@ -91,7 +91,7 @@ func (r *Runtime) StopSandbox(ctx context.Context, id string) error {
 
 // RemoveSandbox forgets a sandbox.
 func (r *Runtime) RemoveSandbox(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, r.RequestTime)
 	defer cancel()
 	_, err := r.runtime.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id})
 	return ignoreMissing(err)

@@ -3,6 +3,7 @@ package cri
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -59,9 +60,21 @@ func TestLimitsOfCPUTimeNeedNotBeEnforced(t *testing.T) {
 	c := &corev1.Container{}
 	c.Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
 	for _, without := range []bool{false, true} {
-		got := (&Runtime{Options: Options{NoCPUQuota: without}}).resources(&corev1.Pod{}, c)
+		got := (&Runtime{Options: Options{NoCPUQuota: without, CPUPeriod: defaultPeriod}}).resources(&corev1.Pod{}, c)
 		if (got.CpuQuota == 0) != without || got.CpuShares != 2048 {
 			t.Errorf("without quota: %v: %v", without, got)
 		}
+	}
+}
+
+func TestLimitsFollowTheOptions(t *testing.T) {
+	c := &corev1.Container{}
+	c.Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+	got := (&Runtime{Options: Options{CPUPeriod: 20 * time.Millisecond, PIDs: 64}}).resources(&corev1.Pod{}, c)
+	if got.CpuPeriod != 20_000 || got.CpuQuota != 40_000 {
+		t.Errorf("the quota is %d in %d µs", got.CpuQuota, got.CpuPeriod)
+	}
+	if limit := got.Unified["pids.max"]; unified() != (limit == "64") {
+		t.Errorf("the limit of processes is %q", limit)
 	}
 }

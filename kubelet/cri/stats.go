@@ -11,7 +11,7 @@ import (
 
 // Usages returns the usage of the running containers, by their ID.
 func (r *Runtime) Usages(ctx context.Context) (map[string]container.Usage, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, r.RequestTime)
 	defer cancel()
 	answer, err := r.runtime.ListContainerStats(ctx, &runtimeapi.ListContainerStatsRequest{
 		Filter: &runtimeapi.ContainerStatsFilter{LabelSelector: map[string]string{labelOwner: "true"}},

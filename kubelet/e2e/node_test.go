@@ -102,7 +102,7 @@ func newAlone(t *testing.T) *alone {
 	a.options = kubelet.Options{
 		Name: "node", Socket: socket(t), Root: t.TempDir(), Manifests: a.manifests, SourceEvery: time.Second, Addresses: []string{"127.0.0.1"},
 		Backoff:  worker.Backoff{Initial: 300 * time.Millisecond, Max: time.Second},
-		Eviction: pressure.Thresholds{}, // whatever this machine is short of
+		Eviction: pressure.Limits{Hard: pressure.Thresholds{}}, // whatever this machine is short of
 		Server:   server.Access{Listen: port, Clients: a.authority.pool(), Names: []string{"api"}},
 	}
 	a.caller, a.stranger = a.authority.config("api", a.url), a.authority.config("somebody", a.url)

@@ -20,7 +20,7 @@ type login struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
-// Credentials returns the entries of a pod's pull secrets for an image's registry. Missing and invalid secrets are skipped,
+// Credentials returns the entries of a pod's pull secrets for an image's registry, and then what plugins have. Missing and invalid secrets are skipped,
 // because the image may not need any.
 func (f *Furnisher) Credentials(ctx context.Context, pod *corev1.Pod, image string) ([]container.Credential, error) {
 	var all []container.Credential
@@ -39,6 +39,9 @@ func (f *Furnisher) Credentials(ctx context.Context, pod *corev1.Pod, image stri
 				Username: l.Username, Password: l.Password, Auth: l.Auth, ServerAddress: server, IdentityToken: l.IdentityToken, RegistryToken: l.RegistryToken,
 			})
 		}
+	}
+	if f.Registries != nil {
+		all = append(all, f.Registries.Credentials(ctx, pod, image)...)
 	}
 	return all, nil
 }

@@ -49,9 +49,16 @@ type Options struct {
 	Devices Devices
 	// Plugins give containers the devices of device plugins. Nil has none.
 	Plugins Plugins
+	// Registries have credentials of image registries besides pods' secrets. Nil has none.
+	Registries Registries
 	// Changed hears of pods whose config maps or secrets have changed. Nil hears nothing.
 	Changed func(worker.Key)
 	Logger  *slog.Logger
+}
+
+// Registries have credentials of image registries.
+type Registries interface {
+	Credentials(ctx context.Context, pod *corev1.Pod, image string) []container.Credential
 }
 
 // Drivers mounts and unmounts the volumes of CSI drivers.

@@ -46,6 +46,11 @@ func (i issued) stale(now time.Time) bool {
 // tokens expire meanwhile.
 func wallClock() time.Time { return time.Now().Round(0) }
 
+// Token returns a token of a pod's service account for an audience.
+func (f *Furnisher) Token(ctx context.Context, pod *corev1.Pod, audience string) (string, error) {
+	return f.tokens.get(ctx, pod, &corev1.ServiceAccountTokenProjection{Audience: audience})
+}
+
 func (t *tokens) get(ctx context.Context, pod *corev1.Pod, p *corev1.ServiceAccountTokenProjection) (string, error) {
 	if t.kube == nil {
 		return "", ErrNoServer

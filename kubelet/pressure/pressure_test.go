@@ -15,11 +15,13 @@ func TestThresholdsAreQuantitiesOrPercentages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	short := all.Short(map[Signal]Level{Memory: {1<<30 - 1, 8 << 30}, Disk: {99, 1000}, PIDs: {0, 10}, ImageDisk: {0, 10}})
+	w := Watch{Limits: Limits{Hard: all}}
+	now := time.Unix(0, 0)
+	_, short := w.Check(map[Signal]Level{Memory: {1<<30 - 1, 8 << 30}, Disk: {99, 1000}, PIDs: {0, 10}, ImageDisk: {0, 10}}, now)
 	if len(short) != 2 || short[0].Signal != Memory || short[1].Signal != Disk || short[1].Least != 100 {
 		t.Errorf("short are %+v", short)
 	}
-	if short = all.Short(map[Signal]Level{Memory: {1 << 30, 8 << 30}, Disk: {100, 1000}}); len(short) > 0 {
+	if short, _ = w.Check(map[Signal]Level{Memory: {1 << 30, 8 << 30}, Disk: {100, 1000}}, now); len(short) > 0 {
 		t.Errorf("what is just enough is short: %+v", short)
 	}
 	for name, text := range map[string]string{"memory.available": "much", "nodefs.available": "101%", "rain": "1"} {
@@ -63,7 +65,7 @@ func TestAnEvictionMessageSaysWhy(t *testing.T) {
 		{Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("50Mi")}}}, {Name: "modest"},
 	}
 	u.Containers = map[string]int64{"main": 200 << 20, "modest": 0}
-	got := u.Message(Shortage{Memory, 100 << 20, 50 << 20})
+	got := u.Message(Shortage{Signal: Memory, Least: 100 << 20, Available: 50 << 20})
 	if want := "The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. Container main was using 200Mi, request is 50Mi, has larger consumption of memory. "; got != want {
 		t.Errorf("it hears %q", got)
 	}
@@ -83,5 +85,53 @@ func TestAConditionIsHeldForAWhile(t *testing.T) {
 	}
 	if !h.Note(nil, now.Add(time.Minute), time.Minute) || len(h.Conditions()) > 0 {
 		t.Error("it never ends")
+	}
+}
+
+func TestASoftThresholdMustBeCrossedForItsGracePeriod(t *testing.T) {
+	w := Watch{Limits: Limits{
+		Hard: Thresholds{Memory: {Quantity: resource.MustParse("10")}}, Soft: Thresholds{Memory: {Quantity: resource.MustParse("50")}, Disk: {Part: 0.5}},
+		Reclaim: Thresholds{Memory: {Quantity: resource.MustParse("20")}},
+	}}
+	if err := w.SetGrace(map[string]string{"memory.available": "1m"}); err == nil || err.Error() != "grace period must be specified for the soft eviction threshold nodefs.available" {
+		t.Errorf("it says %v", err)
+	}
+	if err := w.SetGrace(map[string]string{"memory.available": "1m", "nodefs.available": "-1s"}); err == nil || !strings.Contains(err.Error(), "must be a positive value") {
+		t.Errorf("it says %v", err)
+	}
+	if err := w.SetGrace(map[string]string{"memory.available": "1m", "nodefs.available": "0s"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		second, memory, disk uint64
+		all, due             string
+	}{
+		{0, 49, 99, "memory.available soft", ""},
+		{59, 49, 99, "memory.available soft", ""},
+		{60, 51, 99, "", ""}, // for a moment there is enough
+		{61, 49, 99, "memory.available soft", ""},
+		{120, 49, 49, "memory.available soft, nodefs.available soft", "nodefs.available soft"},
+		{121, 49, 99, "memory.available soft", "memory.available soft"},
+		{122, 69, 99, "memory.available soft", "memory.available soft"}, // less than the threshold and what is to be reclaimed
+		{123, 70, 99, "", ""},
+		{124, 9, 99, "memory.available, memory.available soft", "memory.available"},
+		{125, 29, 99, "memory.available, memory.available soft", "memory.available"},
+		{126, 30, 99, "memory.available soft", ""},
+	} {
+		said := func(some []Shortage) string {
+			var words []string
+			for _, s := range some {
+				word := string(s.Signal)
+				if s.Soft {
+					word += " soft"
+				}
+				words = append(words, word)
+			}
+			return strings.Join(words, ", ")
+		}
+		all, due := w.Check(map[Signal]Level{Memory: {step.memory, 100}, Disk: {step.disk, 100}}, time.Unix(int64(step.second), 0))
+		if said(all) != step.all || said(due) != step.due {
+			t.Errorf("after %d s it is short of %q, and acts on %q", step.second, said(all), said(due))
+		}
 	}
 }

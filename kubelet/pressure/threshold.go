@@ -2,7 +2,6 @@ package pressure
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -121,33 +120,3 @@ func (t Threshold) least(capacity uint64) uint64 {
 
 // Level is the capacity of a resource and how much of it is available.
 type Level struct{ Available, Capacity uint64 }
-
-// Shortage is a signal that is below its threshold.
-type Shortage struct {
-	Signal    Signal
-	Least     uint64
-	Available uint64
-}
-
-// Short returns the shortages in the order in which they are handled: memory first.
-func (t Thresholds) Short(levels map[Signal]Level) []Shortage {
-	var all []Shortage
-	for _, signal := range slices.Sorted(maps.Keys(t)) {
-		level, ok := levels[signal]
-		if !ok {
-			continue
-		}
-		if least := t[signal].least(level.Capacity); level.Available < least {
-			all = append(all, Shortage{signal, least, level.Available})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b Shortage) int { return rank(a.Signal) - rank(b.Signal) })
-	return all
-}
-
-func rank(s Signal) int {
-	if s == Memory {
-		return 0
-	}
-	return 1
-}

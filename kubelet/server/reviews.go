@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -16,8 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Answers of the API server are kept for these times, as in Kubernetes.
 const (
+	// Answers of the API server are kept for these times by default, as in Kubernetes.
 	keepUser, keepAllowed, keepRefused = 2 * time.Minute, 5 * time.Minute, 30 * time.Second
 	// mostKept bounds the users, and the permissions, that are kept.
 	mostKept = 4096
@@ -39,12 +40,14 @@ type Reviewer struct {
 // reviews keep the answers of the API server for a while.
 type reviews struct {
 	Reviewer
+	policy             Policy
 	users, permissions *cache.LRUExpireCache
 	asking             chan struct{} // has one for each question
 }
 
-func newReviews(r Reviewer) *reviews {
-	return &reviews{r, cache.NewLRUExpireCache(mostKept), cache.NewLRUExpireCache(mostKept), make(chan struct{}, mostAsked)}
+func newReviews(r Reviewer, p Policy) *reviews {
+	p.KeepUser, p.KeepAllowed, p.KeepRefused = cmp.Or(p.KeepUser, keepUser), cmp.Or(p.KeepAllowed, keepAllowed), cmp.Or(p.KeepRefused, keepRefused)
+	return &reviews{r, p, cache.NewLRUExpireCache(mostKept), cache.NewLRUExpireCache(mostKept), make(chan struct{}, mostAsked)}
 }
 
 // errUnauthorized means that nobody knows the client.
@@ -66,16 +69,8 @@ func (v *reviews) ask(r *http.Request, question func(context.Context) error) err
 	return question(ctx)
 }
 
-// user returns who sends a request: the subject of a verified certificate, or the one whose token it has.
-func (v *reviews) user(r *http.Request) (u authenticationv1.UserInfo, err error) {
-	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-		subject := r.TLS.PeerCertificates[0].Subject
-		return authenticationv1.UserInfo{Username: subject.CommonName, Groups: append(subject.Organization[:len(subject.Organization):len(subject.Organization)], "system:authenticated")}, nil
-	}
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || token == "" {
-		return u, errUnauthorized
-	}
+// owner returns whose a token is.
+func (v *reviews) owner(r *http.Request, token string) (u authenticationv1.UserInfo, err error) {
 	key := sha256.Sum256([]byte(token))
 	if known, ok := v.users.Get(key); ok {
 		return checked(known.(authenticationv1.TokenReviewStatus))
@@ -88,7 +83,7 @@ func (v *reviews) user(r *http.Request) (u authenticationv1.UserInfo, err error)
 	if err != nil {
 		return u, err
 	}
-	v.users.Add(key, review.Status, keepUser)
+	v.users.Add(key, review.Status, v.policy.KeepUser)
 	return checked(review.Status)
 }
 
@@ -127,9 +122,9 @@ func (v *reviews) allows(r *http.Request, u authenticationv1.UserInfo, verb, sub
 	if err != nil {
 		return false, err
 	}
-	keep := keepRefused
+	keep := v.policy.KeepRefused
 	if review.Status.Allowed {
-		keep = keepAllowed
+		keep = v.policy.KeepAllowed
 	}
 	v.permissions.Add(key, review.Status.Allowed, keep)
 	return review.Status.Allowed, nil

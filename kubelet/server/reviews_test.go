@@ -151,3 +151,66 @@ func TestManyStrangersDoNotFloodTheAPIServer(t *testing.T) {
 		t.Errorf("%d of %d questions were asked at a time", peak.Load(), all.Load())
 	}
 }
+
+func TestThePolicyDecidesAboutClientsWithoutAName(t *testing.T) {
+	const forbidden = "Forbidden (user=%s, verb=get, resource=nodes, subresource(s)=[pods proxy])\n"
+	for _, c := range []struct {
+		what               string
+		policy             server.Policy
+		alone              bool // without an API server
+		nobody, token, bob int
+		says               string // to nobody
+		questions          int
+	}{
+		{"the default", server.Policy{}, false, 401, 200, 403, "Unauthorized\n", 4},
+		{"anonymous", server.Policy{Anonymous: true}, false, 403, 200, 403, fmt.Sprintf(forbidden, "system:anonymous"), 6},
+		{"no tokens", server.Policy{NoTokens: true}, false, 401, 401, 403, "Unauthorized\n", 2},
+		{"no tokens, anonymous", server.Policy{NoTokens: true, Anonymous: true}, false, 403, 403, 403, fmt.Sprintf(forbidden, "system:anonymous"), 4},
+		{"all may do everything", server.Policy{AllowAll: true}, false, 401, 200, 200, "Unauthorized\n", 1},
+		{"everybody may do everything", server.Policy{AllowAll: true, Anonymous: true}, false, 200, 200, 200, "PodList", 1},
+		{"alone", server.Policy{}, true, 401, 401, 403, "Unauthorized\n", 0},
+		{"alone, and all may do everything", server.Policy{AllowAll: true}, true, 401, 401, 200, "Unauthorized\n", 0},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			ours, api := newAuthority(t), newReviewing()
+			o := server.Options{Policy: c.policy}
+			if !c.alone {
+				o.Reviewer = &server.Reviewer{Kube: api, Node: func(*http.Request) string { return "n" }}
+			}
+			call := serveOptions(t, ours, o)
+			get := func(client *client, token string, want int) string {
+				t.Helper()
+				client.token = token
+				code, text := client.do("GET", "/pods")
+				if code != want {
+					t.Errorf("it gets %d %q, want %d", code, text, want)
+				}
+				return text
+			}
+			if text := get(call(), "", c.nobody); !strings.Contains(text, c.says) {
+				t.Errorf("nobody gets %q", text)
+			}
+			get(call(), "good", c.token)
+			get(call(ours.pair("bob")), "", c.bob)
+			if got := api.questions(); got != "" && strings.Count(got, ";")+1 != c.questions || got == "" && c.questions > 0 {
+				t.Errorf("the API server was asked %s", got)
+			}
+		})
+	}
+}
+
+func TestAnswersAreUsedAsLongAsThePolicySays(t *testing.T) {
+	ours, api := newAuthority(t), newReviewing()
+	call := serveOptions(t, ours, server.Options{
+		Policy:   server.Policy{KeepUser: time.Nanosecond, KeepAllowed: time.Nanosecond, KeepRefused: time.Nanosecond},
+		Reviewer: &server.Reviewer{Kube: api, Node: func(*http.Request) string { return "n" }},
+	})
+	for range 2 {
+		client := call()
+		client.token = "good"
+		client.do("GET", "/pods")
+	}
+	if got := api.questions(); strings.Count(got, "token good") != 2 || strings.Count(got, "collector") != 2 {
+		t.Errorf("the API server was asked %s", got)
+	}
+}

@@ -62,8 +62,9 @@ type Options struct {
 	// Clients has the CA of client certificates. Names are the common names whose clients may do everything; if empty, all may.
 	Clients *x509.CertPool
 	Names   []string
-	// Reviewer decides about other clients. Nil refuses them.
+	// Reviewer decides about other clients, as Policy says. Nil refuses them.
 	Reviewer *Reviewer
+	Policy   Policy
 	TLS      TLS
 	// NoDebugging serves neither logs nor commands nor ports of pods.
 	NoDebugging bool
@@ -89,8 +90,9 @@ type Access struct {
 	// Clients has the CA of client certificates. Without it there is no server.
 	Clients *x509.CertPool
 	// Names are the common names of clients that may do everything. If empty, all may.
-	Names []string
-	TLS   TLS
+	Names  []string
+	Policy Policy
+	TLS    TLS
 	// NoDebugging serves neither logs nor commands nor ports of pods.
 	NoDebugging bool
 }
@@ -114,7 +116,7 @@ func (a *Access) Open(node Node, reviewer *Reviewer, hosts []string, log *slog.L
 	}
 	return New(Options{
 		Node: node, Listener: listener, Certificate: certificate, Present: a.Present, Clients: a.Clients, Names: a.Names,
-		Reviewer: reviewer, TLS: a.TLS, NoDebugging: a.NoDebugging, Logger: log,
+		Reviewer: reviewer, Policy: a.Policy, TLS: a.TLS, NoDebugging: a.NoDebugging, Logger: log,
 	}), nil
 }
 
@@ -135,7 +137,7 @@ func New(o Options) *Server {
 	}
 	s := &Server{Options: o, mux: http.NewServeMux()}
 	if o.Reviewer != nil {
-		s.reviews = newReviews(*o.Reviewer)
+		s.reviews = newReviews(*o.Reviewer, o.Policy)
 	}
 	s.route()
 	return s
@@ -189,25 +191,20 @@ func (s *Server) guard(next http.HandlerFunc) http.Handler {
 
 // check returns why a client must not do what it asks for, or nil.
 func (s *Server) check(r *http.Request) *Problem {
-	unauthorized := &Problem{http.StatusUnauthorized, "Unauthorized"}
-	name := ""
-	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-		if name = r.TLS.PeerCertificates[0].Subject.CommonName; len(s.Names) == 0 || slices.Contains(s.Names, name) {
-			return nil
-		}
+	if name, ok := certified(r); ok && (len(s.Names) == 0 || slices.Contains(s.Names, name)) {
+		return nil
 	}
-	if s.reviews == nil {
-		if name == "" {
-			return unauthorized
-		}
-		return &Problem{http.StatusForbidden, fmt.Sprintf("Forbidden (user=%s)", name)}
-	}
-	u, err := s.reviews.user(r)
-	if err != nil {
+	u, err := s.user(r)
+	switch {
+	case err != nil:
 		if !errors.Is(err, errUnauthorized) {
 			s.Logger.Warn("the API server does not say whose token it is", "error", err)
 		}
-		return unauthorized
+		return &Problem{http.StatusUnauthorized, "Unauthorized"}
+	case s.Policy.AllowAll:
+		return nil
+	case s.reviews == nil:
+		return &Problem{http.StatusForbidden, fmt.Sprintf("Forbidden (user=%s)", u.Username)}
 	}
 	verb, subresources := verbOf(r), subresourcesOf(r.URL.Path)
 	for _, one := range subresources {

@@ -58,8 +58,8 @@ type Options struct {
 // Rejection says why a node rejects a pod, or ends it.
 type Rejection struct {
 	Reason, Message string
-	// AtOnce ends the pod without its grace period.
-	AtOnce bool
+	// Within shortens the pod's grace period; 0 does not.
+	Within time.Duration
 }
 
 // Furnisher prepares what pods get from the node and from the API server.

@@ -115,7 +115,7 @@ func newPod(uid types.UID, annotations ...string) *corev1.Pod {
 
 func TestAnEvictionDoesNotHitANewerPodOfTheSameName(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		evict := func(uid types.UID) { s.crew.Evict(uid, &worker.Rejection{Reason: "Evicted", AtOnce: true}) }
+		evict := func(uid types.UID) { s.crew.Evict(uid, &worker.Rejection{Reason: "Evicted", Within: time.Second}) }
 		s.put(newPod("first"))
 		time.Sleep(time.Minute)
 		second := newPod("second")

@@ -72,10 +72,11 @@ func (t *syncTask) act(ctx context.Context) error {
 		t.admit(ctx)
 	}
 	if t.record.failed != nil {
-		if t.record.failed.AtOnce {
-			return t.end(ctx, time.Second)
+		grace := t.grace()
+		if within := t.record.failed.Within; within > 0 {
+			grace = min(grace, within)
 		}
-		return t.end(ctx, t.grace())
+		return t.end(ctx, grace)
 	}
 	t.keepDefinition()
 	return t.startInterruptibly(ctx)
