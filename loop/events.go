@@ -141,8 +141,9 @@ func (e *Events) writeAll(ctx context.Context, lane <-chan *corev1.Event) {
 	for {
 		select {
 		case event := <-lane:
-			if e.rate.Wait(ctx) != nil {
-				continue // ctx has ended
+			if e.rate.Wait(ctx) != nil { // ctx has ended
+				e.flush(context.WithoutCancel(ctx), correlate, lane, event)
+				return
 			}
 			began := time.Now()
 			e.write(ctx, correlate, event)
@@ -150,15 +151,19 @@ func (e *Events) writeAll(ctx context.Context, lane <-chan *corev1.Event) {
 				pause(ctx, min(deference*time.Since(began), maxDeference))
 			}
 		case <-ctx.Done():
-			e.flush(context.WithoutCancel(ctx), correlate, lane)
+			e.flush(context.WithoutCancel(ctx), correlate, lane, nil)
 			return
 		}
 	}
 }
 
-func (e *Events) flush(ctx context.Context, correlate *correlator, lane <-chan *corev1.Event) {
+// flush writes an event, if it is not nil, and those that wait.
+func (e *Events) flush(ctx context.Context, correlate *correlator, lane <-chan *corev1.Event, first *corev1.Event) {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
+	if first != nil && !e.write(ctx, correlate, first) {
+		return
+	}
 	for ctx.Err() == nil {
 		select {
 		case event := <-lane:
