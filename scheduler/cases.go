@@ -195,6 +195,10 @@ func (a access) CreateResourceClaim(ctx context.Context, claim *resourcev1.Resou
 	return created, err
 }
 
+func (a access) CountDeviceWait(w plugin.DeviceWait) {
+	a.options.Metrics.DeviceWaited(a.pod.SchedulerName, w)
+}
+
 func (a access) WithState(look func(*cluster.State)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/millrace/millrace/scheduler/plugin"
 )
 
 // counting is a Metrics that keeps how the scheduler counts, and what it measures.
@@ -36,6 +38,12 @@ func (c *counting) times(words ...any) int {
 }
 
 func (c *counting) Handled(event string, _ time.Duration) { c.add(event) }
+
+func (c *counting) DeviceWaited(profile string, w plugin.DeviceWait) {
+	c.add(profile, w.Driver, w.Conditioned, w.Outcome)
+}
+
+func (c *counting) ClaimCreated(err error) { c.add("claim", err) }
 
 func (c *counting) Evicted(err error, _ time.Duration) { c.add("evicted", err) }
 

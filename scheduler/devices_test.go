@@ -312,7 +312,8 @@ func TestAPodIsBoundWhenItsDevicesAreReady(t *testing.T) {
 		w.onCondition("n1")
 		w.resourceClaims.Add(asksFor("c", "small", 1))
 		w.pods.Add(claiming("a", "c"))
-		defer w.start(t, Options{Parallelism: 1})()
+		measured := &counting{}
+		defer w.start(t, Options{Parallelism: 1, Metrics: measured})()
 		time.Sleep(time.Minute)
 		if a := w.nodeOf(t, "a"); a != "" {
 			t.Fatalf("a is on %q before its device is ready", a)
@@ -329,6 +330,9 @@ func TestAPodIsBoundWhenItsDevicesAreReady(t *testing.T) {
 		}
 		if log := w.eventLog(); log[0] != "Normal BindingConditionsPending a: waiting for binding conditions for device on node n1" {
 			t.Errorf("events: %q", log)
+		}
+		if measured.times("default-scheduler", "gpu.example.com", true, "success") != 1 {
+			t.Errorf("measured is %v", measured.measured)
 		}
 	})
 }

@@ -140,7 +140,8 @@ func TestExtendedResourcesAreClaimedWhereNodesHaveNone(t *testing.T) {
 		w.equip("n2", card, "1")
 		w.equip("n1", card, "0") // a device plugin was here
 		w.pods.Add(asking("two", card, "2"))
-		defer w.start(t, Options{})()
+		measured := &counting{}
+		defer w.start(t, Options{Metrics: measured})()
 		time.Sleep(time.Second)
 		if two := w.nodeOf(t, "two"); two != "n1" {
 			t.Fatalf("two is on %q: %q", two, w.eventLog())
@@ -173,6 +174,9 @@ func TestExtendedResourcesAreClaimedWhereNodesHaveNone(t *testing.T) {
 		time.Sleep(time.Second)
 		if got := w.extendedClaim(t, "own"); got != "none" || w.nodeOf(t, "own") != "n2" {
 			t.Errorf("own is on %q with claim %q", w.nodeOf(t, "own"), got)
+		}
+		if got := measured.times("claim", nil); got != 2 {
+			t.Errorf("%d claims were counted", got)
 		}
 	})
 }

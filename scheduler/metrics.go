@@ -34,6 +34,8 @@ type Metrics interface {
 	Handled(event string, took time.Duration)
 	// ClaimCreated is called when a resource claim was created, or could not be.
 	ClaimCreated(err error)
+	// DeviceWaited is called for each device of a pod that has waited until its devices were ready.
+	DeviceWaited(profile string, w plugin.DeviceWait)
 	// Profile returns the metrics for the pods of a profile. It is called once for each when the scheduler starts.
 	Profile(name string) ProfileMetrics
 }
@@ -164,17 +166,18 @@ type Evaluation struct {
 
 type noMetrics struct{}
 
-func (noMetrics) Attempt(string, Result, time.Duration) {}
-func (noMetrics) Decided(time.Duration)                 {}
-func (noMetrics) Bound(int, time.Duration, bool)        {}
-func (noMetrics) Pending(string, int)                   {}
-func (noMetrics) Count(func() Counts)                   {}
-func (noMetrics) PreemptionAttempt()                    {}
-func (noMetrics) Preempted(int)                         {}
-func (noMetrics) Evicted(error, time.Duration)          {}
-func (noMetrics) ClaimCreated(error)                    {}
-func (noMetrics) Handled(string, time.Duration)         {}
-func (noMetrics) Profile(string) ProfileMetrics         { return noMetrics{} }
+func (noMetrics) Attempt(string, Result, time.Duration)  {}
+func (noMetrics) Decided(time.Duration)                  {}
+func (noMetrics) Bound(int, time.Duration, bool)         {}
+func (noMetrics) Pending(string, int)                    {}
+func (noMetrics) Count(func() Counts)                    {}
+func (noMetrics) PreemptionAttempt()                     {}
+func (noMetrics) Preempted(int)                          {}
+func (noMetrics) Evicted(error, time.Duration)           {}
+func (noMetrics) ClaimCreated(error)                     {}
+func (noMetrics) DeviceWaited(string, plugin.DeviceWait) {}
+func (noMetrics) Handled(string, time.Duration)          {}
+func (noMetrics) Profile(string) ProfileMetrics          { return noMetrics{} }
 
 func (noMetrics) Ran(Point, PointStatus, time.Duration)             {}
 func (noMetrics) RanRule(string, Point, PointStatus, time.Duration) {}

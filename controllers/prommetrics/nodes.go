@@ -2,6 +2,7 @@ package prommetrics
 
 import (
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,6 +16,11 @@ type nodes struct {
 	onDemand[map[string]nodelifecycle.Zone]
 	evictions *prometheus.CounterVec
 	examined  prometheus.Histogram
+	all       prometheus.Histogram
+
+	mu   sync.Mutex    // guards what follows
+	left int           // looks until there were as many as there are nodes
+	took time.Duration // by those before
 }
 
 func newNodes(m *maker) *nodes {
@@ -22,6 +28,8 @@ func newNodes(m *maker) *nodes {
 	n := &nodes{
 		evictions: m.counters(subsystem, "evictions_total", "Number of nodes of a zone that were given up, so that their pods are evicted.", "zone"),
 		examined:  m.histogram(subsystem, "update_node_health_duration_seconds", "How long in seconds a look at one node takes.", prometheus.ExponentialBuckets(0.001, 4, 8)),
+		all: m.histogram(subsystem, "update_all_nodes_health_duration_seconds", "How long in seconds as many looks take as there are nodes, which are looked at one by one when that is due.",
+			prometheus.ExponentialBuckets(0.01, 4, 8)),
 	}
 	size := gauge(subsystem, "zone_size", "Number of nodes of a zone.", "zone")
 	unhealthy := gauge(subsystem, "unhealthy_nodes_in_zone", "Number of nodes of a zone that are not ready.", "zone")
@@ -43,7 +51,23 @@ func newNodes(m *maker) *nodes {
 func (n *nodes) Evicted(zone string) { n.evictions.WithLabelValues(zone).Inc() }
 
 // Examined implements nodelifecycle.Metrics.
-func (n *nodes) Examined(took time.Duration) { n.examined.Observe(took.Seconds()) }
+func (n *nodes) Examined(took time.Duration) {
+	n.examined.Observe(took.Seconds())
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.left == 0 {
+		zones, _ := n.count()
+		for _, z := range zones {
+			n.left += z.Ready + z.Failing
+		}
+		n.took = 0
+	}
+	n.took += took
+	if n.left--; n.left == 0 {
+		n.all.Observe(n.took.Seconds())
+	}
+	n.left = max(n.left, 0)
+}
 
 // ranges is a nodeipam.Metrics. Its methods are called once for each node.
 type ranges struct {

@@ -43,6 +43,9 @@ func TestLoopsAreMeasuredUnderKubernetesNames(t *testing.T) {
 	o.Nodes.Metrics.Count(func() map[string]nodelifecycle.Zone {
 		return map[string]nodelifecycle.Zone{"a": {Ready: 3, Failing: 1}}
 	})
+	for range 8 {
+		o.Nodes.Metrics.Examined(250 * time.Millisecond)
+	}
 	o.Jobs.Metrics.Synced(batchv1.IndexedCompletion, job.PodsCreated, nil, time.Second)
 	o.Jobs.Metrics.Indexes(true, 2, 1)
 	o.Jobs.Metrics.Created(job.ForFailed, errors.New("refused"))
@@ -51,7 +54,6 @@ func TestLoopsAreMeasuredUnderKubernetesNames(t *testing.T) {
 	o.Jobs.Metrics.Tracked(false)
 	o.Jobs.Metrics.Delegated("example.com/other")
 	o.Jobs.Metrics.Expired(3 * time.Second)
-	o.Nodes.Metrics.Examined(time.Second)
 	pods := netip.MustParsePrefix("10.0.0.0/16")
 	o.Ranges.Metrics.Assigned(pods, 7)
 	o.Ranges.Metrics.Released(pods)
@@ -129,7 +131,8 @@ func TestLoopsAreMeasuredUnderKubernetesNames(t *testing.T) {
 		"job_controller_terminated_pods_tracking_finalizer_total delete":                              1,
 		"job_controller_jobs_by_external_controller_total example.com/other":                          1,
 		"ttl_after_finished_controller_job_deletion_duration_seconds":                                 3,
-		"node_collector_update_node_health_duration_seconds":                                          1,
+		"node_collector_update_node_health_duration_seconds":                                          2,
+		"node_collector_update_all_nodes_health_duration_seconds":                                     2,
 		"node_ipam_controller_cidrset_cidrs_allocations_total 10.0.0.0/16":                            1,
 		"node_ipam_controller_cidrset_cidrs_releases_total 10.0.0.0/16":                               1,
 		"node_ipam_controller_cidrset_allocation_tries_per_request 10.0.0.0/16":                       7,

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -90,6 +91,16 @@ type Access interface {
 	RecordEvent(reason, message string)
 	// Changed returns a channel that is closed at the next change of volumes or devices.
 	Changed() <-chan struct{}
+	// CountDeviceWait counts that the pod has waited for a device.
+	CountDeviceWait(DeviceWait)
+}
+
+// DeviceWait is how a pod has waited for its devices to be ready, for one of them.
+type DeviceWait struct {
+	Driver      string
+	Conditioned bool   // the pod waited for this device, and not only for others
+	Outcome     string // success, failure, timeout or error
+	Took        time.Duration
 }
 
 // Writer writes the decisions of pod rules.

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/millrace/millrace/scheduler"
+	"github.com/millrace/millrace/scheduler/plugin"
 )
 
 // profile is a scheduler.ProfileMetrics.
@@ -105,4 +106,12 @@ func (m *Metrics) ClaimCreated(err error) {
 		status = "failure"
 	}
 	m.claims.WithLabelValues(status).Inc()
+}
+
+// DeviceWaited implements [scheduler.Metrics]. Such devices are rare.
+func (m *Metrics) DeviceWaited(profile string, w plugin.DeviceWait) {
+	m.awaited.WithLabelValues(profile, w.Driver, w.Outcome).Observe(w.Took.Seconds())
+	if w.Conditioned {
+		m.devices.WithLabelValues(profile, w.Driver, w.Outcome).Inc()
+	}
 }

@@ -28,6 +28,8 @@ type Metrics struct {
 	points   *prometheus.HistogramVec
 	rules    *prometheus.HistogramVec
 	claims   *prometheus.CounterVec
+	devices  *prometheus.CounterVec
+	awaited  *prometheus.HistogramVec
 
 	evictions evictions
 
@@ -107,6 +109,12 @@ func New(registerers ...prometheus.Registerer) (*Metrics, error) {
 			Subsystem: "scheduler", Name: "resourceclaim_creates_total",
 			Help: "Number of resource claims that were created for extended resources, or could not be.",
 		}, []string{"status"}),
+		devices: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Subsystem: "scheduler", Name: "dra_bindingconditions_allocations_total",
+			Help: "Number of devices that pods have waited for, by the driver and how the wait has ended.",
+		}, []string{"profile", "driver", "status"}),
+		awaited: histograms("dra_bindingconditions_wait_duration_seconds",
+			"How long in seconds pods have waited until their devices were ready.", 0.1, 14, "profile", "driver", "status"),
 		evictions: newEvictions(), queues: map[string]prometheus.Gauge{},
 	}
 	for _, queue := range []string{"active", "backoff", "unschedulable", "gated"} {
@@ -197,7 +205,7 @@ func (m *Metrics) Preempted(victims int) { m.victims.Observe(float64(victims)) }
 
 func (m *Metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{
-		m.attempts, m.took, m.decided, m.tries, m.waited, m.pending, m.preempts, m.victims, m.timedOut, m.handled, m.points, m.rules, m.claims,
+		m.attempts, m.took, m.decided, m.tries, m.waited, m.pending, m.preempts, m.victims, m.timedOut, m.handled, m.points, m.rules, m.claims, m.devices, m.awaited,
 		m.evictions.took, m.evictions.number,
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/millrace/millrace/scheduler"
+	"github.com/millrace/millrace/scheduler/plugin"
 	"github.com/millrace/millrace/scheduler/prommetrics"
 )
 
@@ -24,6 +25,8 @@ func TestMetricsCarryKubernetesNames(t *testing.T) {
 	metrics.Evicted(nil, 2*time.Second)
 	metrics.Handled("NodeAdd", 3*time.Second)
 	metrics.ClaimCreated(nil)
+	metrics.DeviceWaited("default-scheduler", plugin.DeviceWait{Driver: "gpu.example.com", Conditioned: true, Outcome: "success", Took: 3 * time.Second})
+	metrics.DeviceWaited("default-scheduler", plugin.DeviceWait{Driver: "nic.example.com", Outcome: "success", Took: 3 * time.Second})
 	profile := metrics.Profile("default-scheduler")
 	for range 2 {
 		profile.Ran(scheduler.PostFilter, scheduler.Refused, time.Second)
@@ -47,17 +50,19 @@ func TestMetricsCarryKubernetesNames(t *testing.T) {
 		"scheduler_cache_size":                            111,
 		"scheduler_unschedulable_pods":                    8,
 
-		"scheduler_pod_scheduled_after_flush_total":            1,
-		"scheduler_preemption_goroutines_duration_seconds":     2,
-		"scheduler_preemption_goroutines_execution_total":      1,
-		"scheduler_event_handling_duration_seconds":            3,
-		"scheduler_framework_extension_point_duration_seconds": 2,
-		"scheduler_plugin_execution_duration_seconds":          4,
-		"scheduler_goroutines":                                 9,
-		"scheduler_inflight_events":                            9,
-		"scheduler_queue_incoming_pods_total":                  11,
-		"scheduler_plugin_evaluation_total":                    12,
-		"scheduler_resourceclaim_creates_total":                1,
+		"scheduler_pod_scheduled_after_flush_total":             1,
+		"scheduler_preemption_goroutines_duration_seconds":      2,
+		"scheduler_preemption_goroutines_execution_total":       1,
+		"scheduler_event_handling_duration_seconds":             3,
+		"scheduler_framework_extension_point_duration_seconds":  2,
+		"scheduler_plugin_execution_duration_seconds":           4,
+		"scheduler_goroutines":                                  9,
+		"scheduler_inflight_events":                             9,
+		"scheduler_queue_incoming_pods_total":                   11,
+		"scheduler_plugin_evaluation_total":                     12,
+		"scheduler_resourceclaim_creates_total":                 1,
+		"scheduler_dra_bindingconditions_allocations_total":     1,
+		"scheduler_dra_bindingconditions_wait_duration_seconds": 6,
 	}
 	families, err := registry.Gather()
 	if err != nil {

@@ -74,6 +74,34 @@ func (a *allocation) untilBound(ctx context.Context, access plugin.Access) error
 		return nil
 	}
 	access.RecordEvent("BindingConditionsPending", "waiting for binding conditions for device on node "+a.node)
+	began := time.Now()
+	err := a.wait(ctx, access)
+	a.count(access, err, time.Since(began))
+	return err
+}
+
+// count counts a wait for each device.
+func (a *allocation) count(access plugin.Access, err error, took time.Duration) {
+	w := plugin.DeviceWait{Took: took, Outcome: "success"}
+	switch {
+	case errors.Is(err, errBindingTimeout):
+		w.Outcome = "timeout"
+	case errors.Is(err, errBindingFailed):
+		w.Outcome = "failure"
+	case err != nil:
+		w.Outcome = "error"
+	}
+	for _, c := range a.reserved {
+		for i := range c.wanted.Status.Allocation.Devices.Results {
+			r := &c.wanted.Status.Allocation.Devices.Results[i]
+			w.Driver, w.Conditioned = r.Driver, len(r.BindingConditions) > 0
+			access.CountDeviceWait(w)
+		}
+	}
+}
+
+// wait waits until all devices are ready.
+func (a *allocation) wait(ctx context.Context, access plugin.Access) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, a.rule.timeout, fmt.Errorf("%w: %w", errBindingTimeout, context.DeadlineExceeded))
 	defer cancel()
 	for {
