@@ -163,7 +163,7 @@ func (w writer) changeOnce(ctx context.Context, now *resourcev1.ResourceClaim, c
 func (w writer) CreateResourceClaim(ctx context.Context, claim *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
 	created, err := w.kube.ResourceV1().ResourceClaims(claim.Namespace).Create(ctx, claim, metav1.CreateOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("create claim for extended resources %s/%s: %w", claim.Namespace, claim.GenerateName, err)
+		return nil, fmt.Errorf("create claim for extended resources %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
 	return created, nil
 }

@@ -34,7 +34,10 @@ func Serve(ctx context.Context, socket string, register func(grpc.ServiceRegistr
 			for ; running > 0; running-- {
 				<-served
 			}
-			return os.Remove(socket)
+			if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			return nil
 		case <-tick.C:
 			if _, err := os.Lstat(socket); !errors.Is(err, fs.ErrNotExist) {
 				continue

@@ -45,19 +45,14 @@ type variant struct {
 
 // newSpecial returns nil if no class stands for what the pod asks for.
 func newSpecial(pod *cluster.Pod, state *cluster.State) *special {
-	if len(pod.Extended) == 0 {
+	if !slices.ContainsFunc(pod.Extended, func(r cluster.ExtendedRequest) bool { return state.Devices.ClassOf(r.Resource) != nil }) {
 		return nil
 	}
 	s := &special{pod: pod, state: state, variants: make(map[string]*variant)}
-	some := false
 	for _, name := range slices.Sorted(maps.Keys(pod.Shape.Requests.Extended)) {
 		if pod.Shape.Requests.Extended[name] > 0 && cluster.IsExtended(name) {
 			s.resources = append(s.resources, name)
-			some = some || state.Devices.ClassOf(name) != nil
 		}
-	}
-	if !some {
-		return nil
 	}
 	if c, ok := state.Devices.Special(pod.UID); ok {
 		s.prior = c
