@@ -106,6 +106,8 @@ func (c *Cluster) api(reg *registry.Registry, cache *watchcache.Cache, streams *
 		Authenticate: knownClients{auth.Trusted{Others: &auth.Requests{Clients: c.certificates.clients, Tokens: tokens, Proxy: proxy, Anonymous: c.anonymous(issuers)}}},
 		Authorize:    c.permissions,
 		Fairness:     c.fairness,
+		Queued:       h2.Queued,
+		Crowding:     h2.Crowding,
 		Apply:        reg.Track.(*ownership.Owners),
 		Connections:  streams.All(),
 		Actions:      actions.All(actions.Options{Authorize: c.permissions, Tokens: tokens, Issue: issuer}),

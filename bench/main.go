@@ -47,8 +47,8 @@ func run(ctx context.Context, args []string) error {
 	if len(args) > 0 && args[0] == "serve-limit" {
 		return serveLimit(ctx, args[1:])
 	}
-	if len(args) > 0 && args[0] == suite.FloodVerb {
-		return suite.Flood(ctx, os.Stdin)
+	if len(args) == 2 && args[0] == suite.FloodVerb {
+		return suite.Flood(ctx, os.Stdin, args[1])
 	}
 	return measure(ctx, args)
 }

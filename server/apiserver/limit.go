@@ -65,6 +65,9 @@ func askedTimeout(u *url.URL) (time.Duration, error) {
 
 // limit bounds how many requests are served at the same time.
 func limit(c *call, next handler) error {
+	if c.s.o.Queued != nil {
+		c.s.o.Queued(c.Writer.ResponseWriter)
+	}
 	if c.delegate != nil {
 		return next(c) // the other server has limits of its own; while it hangs, its requests must not occupy seats here
 	}
@@ -72,11 +75,24 @@ func limit(c *call, next handler) error {
 	if c.longRunning && c.verb != "watch" {
 		return next(c)
 	}
-	leave, err := c.enter(bounded)
+	s, err := c.enter(bounded)
 	if err != nil {
 		return c.refused(err)
 	}
-	defer leave()
+	if s.apart != nil {
+		return c.serveApart(s, bounded, next)
+	}
+	return c.serve(s, bounded, next)
+}
+
+// seat is what a request has while it is served.
+type seat struct {
+	leave func()
+	apart func(serve func()) // serves it on a thread of its own; nil if any will do
+}
+
+func (c *call) serve(s seat, bounded bool, next handler) error {
+	defer s.leave()
 	if !bounded || c.longRunning {
 		return next(c)
 	}
@@ -86,15 +102,21 @@ func limit(c *call, next handler) error {
 	return next(c)
 }
 
+func (c *call) serveApart(s seat, bounded bool, next handler) (err error) {
+	s.apart(func() { err = c.serve(s, bounded, next) })
+	return err
+}
+
 // enter takes a seat: by priority and fairness or, if that is off, of the seats that all requests share.
-func (c *call) enter(bounded bool) (leave func(), err error) {
+func (c *call) enter(bounded bool) (seat, error) {
 	switch {
 	case c.s.o.Fairness != nil:
 		return c.enterFairly()
 	case !bounded || c.longRunning:
-		return func() {}, nil
+		return seat{leave: func() {}}, nil
 	}
-	return c.s.enter(c.verb)
+	leave, err := c.s.enter(c.verb)
+	return seat{leave: leave}, err
 }
 
 // enter takes one of the seats that all requests share.
@@ -114,7 +136,7 @@ func (s *Server) enter(verb string) (leave func(), err error) {
 }
 
 // enterFairly waits for a seat in the priority level of the request.
-func (c *call) enterFairly() (leave func(), err error) {
+func (c *call) enterFairly() (seat, error) {
 	q := fairness.Request{User: &c.user, Verb: c.verb, IsResource: c.isResource, Path: c.Request.URL.Path}
 	if c.isResource {
 		q.Group, q.Resource, q.Subresource, q.Namespace = c.t.Group, c.t.Resource, c.t.View, c.t.Namespace
@@ -126,10 +148,17 @@ func (c *call) enterFairly() (leave func(), err error) {
 	flow.Tell(c.Writer.Header())
 	place, err := c.s.o.Fairness.Enter(c.Within, flow, c.work(flow), c.detail)
 	if err != nil {
-		return nil, err
+		return seat{}, err
+	}
+	if place.Crowding() && c.s.o.Crowding != nil {
+		c.s.o.Crowding(c.Writer.ResponseWriter)
 	}
 	if !c.longRunning {
-		return func() { c.sendLarge(place.Leave) }, nil
+		s := seat{leave: func() { c.sendLarge(place.Leave) }}
+		if place.Apart() {
+			s.apart = place.Do
+		}
+		return s, nil
 	}
 	left := false
 	c.releaseSeat = func() {
@@ -138,7 +167,7 @@ func (c *call) enterFairly() (leave func(), err error) {
 			place.Leave()
 		}
 	}
-	return c.releaseSeat, nil
+	return seat{leave: c.releaseSeat}, nil
 }
 
 const (
@@ -195,7 +224,7 @@ func (c *call) work(flow fairness.Classified) fairness.Work {
 		return w
 	}
 	objects, watched := s.Size()
-	w.Computes = c.verb == "list"
+	w.Computes, w.Long = c.verb == "list", c.verb == "list"
 	switch c.verb {
 	case "list", "watch":
 		if c.t.Name == "" && !strings.Contains(c.Request.URL.RawQuery, "metadata.name") && objects > objectsPerSeat {

@@ -103,7 +103,8 @@ func (d *Dispatcher) Enter(ctx context.Context, c Classified, w Work, about func
 	}
 	c.schema.counts.begin(p.since.Sub(now), w)
 	if w.Computes {
-		p.turns, p.turn = d.turns, d.turns.take(ctx, c.flow, p.since)
+		p.turns = d.turns
+		p.turn, p.others, p.waited = d.turns.take(ctx, c.flow, p.since)
 		p.level.proceed()
 	}
 	return p, nil

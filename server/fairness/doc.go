@@ -27,6 +27,8 @@ type Work struct {
 	After        time.Duration
 	// Computes says that the request seldom waits for anything but a processor.
 	Computes bool
+	// Long says that it computes for so long that a thread of its own is worth it.
+	Long bool
 }
 
 func (w Work) most() int { return max(w.Seats, w.Final, 1) }

@@ -11,7 +11,18 @@ type Place struct {
 	since  time.Time
 	turns  *turns // nil if the request took none
 	turn   turn
+	others bool // there are other flows
+	waited bool // behind others of its flow
 }
+
+// Crowding tells whether the flow asks for more than its share while there are others.
+func (p Place) Crowding() bool { return p.others && p.waited }
+
+// Apart tells whether the request is to be served by Do, so that others do not wait for a processor behind it: if it computes long, or crowds.
+func (p Place) Apart() bool { return p.others && (p.work.Long || p.waited) }
+
+// Do serves the request on a thread of its own.
+func (p Place) Do(serve func()) { p.turns.lanes.do(serve) }
 
 // Leave gives the seats back; those that a change keeps for the ones who watch come back later.
 func (p Place) Leave() {

@@ -23,8 +23,9 @@ const (
 // Requests that wait for a turn have seats already. So that a flow with many does not have all seats of its level, others of it wait for theirs while
 // as many wait for a turn as can have one.
 type turns struct {
-	most int // of all flows
-	own  int // of a flow while there are others
+	most  int // of all flows
+	own   int // of a flow while there are others
+	lanes lanes
 
 	mu      sync.Mutex // guards all below
 	last    turn       // the newest
@@ -74,6 +75,7 @@ type coming struct {
 type candidate struct {
 	decided chan struct{} // closed when it may run
 	turn    turn
+	others  bool
 }
 
 func newTurns() *turns {
@@ -119,14 +121,14 @@ func (t *turns) crowded(all []flow) []flow {
 	return all
 }
 
-// take waits for a turn of a flow, or until ctx ends.
-func (t *turns) take(ctx context.Context, f flow, now time.Time) turn {
+// take waits for a turn of a flow, or until ctx ends. It tells whether there are other flows, and whether the request had to wait.
+func (t *turns) take(ctx context.Context, f flow, now time.Time) (got turn, others, waited bool) {
 	t.mu.Lock()
 	t.visitLocked(f, now)
 	t.expireLocked(now)
 	if t.lineLocked(f) == nil && t.mayBeginLocked(f, now) {
 		defer t.mu.Unlock()
-		return t.beginLocked(f, now)
+		return t.beginLocked(f, now), !t.aloneLocked(f, now), false
 	}
 	waits := &candidate{decided: make(chan struct{})}
 	t.waitLocked(f, waits)
@@ -142,7 +144,7 @@ func (t *turns) take(ctx context.Context, f flow, now time.Time) turn {
 		t.cameLocked(f)
 		t.forgetLocked(f, waits)
 	}
-	return waits.turn
+	return waits.turn, waits.others, true
 }
 
 // give ends a turn.
@@ -173,8 +175,7 @@ func (t *turns) mayBeginLocked(f flow, now time.Time) bool {
 	if len(t.running) >= t.most {
 		return false
 	}
-	alone := !slices.ContainsFunc(t.recent[:], func(v visit) bool { return v.flow != f && now.Sub(v.at) < remembered })
-	if alone {
+	if t.aloneLocked(f, now) {
 		return true
 	}
 	own := 0
@@ -184,6 +185,11 @@ func (t *turns) mayBeginLocked(f flow, now time.Time) bool {
 		}
 	}
 	return own < t.own
+}
+
+// aloneLocked tells whether there has been no other flow for some time.
+func (t *turns) aloneLocked(f flow, now time.Time) bool {
+	return !slices.ContainsFunc(t.recent[:], func(v visit) bool { return v.flow != f && now.Sub(v.at) < remembered })
 }
 
 func (t *turns) beginLocked(f flow, now time.Time) turn {
@@ -208,7 +214,7 @@ func (t *turns) nextLocked(now time.Time) {
 		if len(l.waiting) > 0 {
 			t.lines = append(t.lines, l)
 		}
-		first.turn = t.beginLocked(l.flow, now)
+		first.turn, first.others = t.beginLocked(l.flow, now), !t.aloneLocked(l.flow, now)
 		close(first.decided)
 	}
 	if len(t.lines) > 0 {

@@ -28,7 +28,6 @@ type conn struct {
 	// Only the goroutine that reads uses these.
 	in               *bufio.Reader
 	framer           *http2.Framer // for reading
-	unstarted        []*stream     // their heads have arrived, and their handlers have not been started
 	names            names
 	settingsReceived bool // the client's settings have arrived
 
@@ -43,6 +42,14 @@ type conn struct {
 	misused    bool   // the client has violated HTTP/2
 	goAwaySent bool   // everything has been sent, and so has a GOAWAY frame
 	idle       *time.Timer
+
+	unstarted []*stream   // their heads have arrived, and their handlers have not been started
+	stuck     int         // how many of those that are starting take so long that others start besides
+	reminder  *time.Timer // for what has not been started; nil until it is needed
+	reminded  bool        // it will come
+	starting  atomic.Int32
+	backlog   atomic.Bool  // there is something unstarted
+	crowding  atomic.Int64 // until when, in Unix nanoseconds
 
 	authenticated atomic.Bool  // a request has been authenticated; set under mu
 	buffered      atomic.Int64 // bytes of answers that handlers have written and that have not been queued
@@ -100,6 +107,9 @@ func (c *conn) serve() {
 	if c.idle != nil {
 		c.idle.Stop()
 	}
+	if c.reminder != nil {
+		c.reminder.Stop()
+	}
 }
 
 // readPreface reads the client's connection preface, and lets the server's settings be written, which newConn has queued.
@@ -132,6 +142,9 @@ type connReader conn
 // Read waits for bytes of the client. Before that it starts the handlers and writes the frames that were held back while more could be read.
 func (s *connReader) Read(b []byte) (int, error) {
 	c := (*conn)(s)
+	if c.crowds() {
+		time.Sleep(pause)
+	}
 	c.mu.Lock()
 	c.startLocked()
 	c.handOverLocked()

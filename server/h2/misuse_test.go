@@ -125,12 +125,18 @@ func TestTooManyStreamsAreRefused(t *testing.T) {
 }
 
 func TestHandlersOfCancelledRequestsAreBounded(t *testing.T) {
-	release := make(chan struct{})
-	w := serve(t, Options{MaxStreams: 3}, func(http.ResponseWriter, *http.Request) { <-release })
+	started, release := make(chan struct{}, 7), make(chan struct{})
+	w := serve(t, Options{MaxStreams: 3}, func(http.ResponseWriter, *http.Request) {
+		started <- struct{}{}
+		<-release
+	})
 	defer close(release)
 	b := w.bare()
 	for i := range uint32(7) {
 		b.ask(1+2*i, true)
+		if i < 6 {
+			<-started
+		}
 		b.must(b.WriteRSTStream(1+2*i, http2.ErrCodeCancel))
 	}
 	if id, code := b.fault(); id != 13 || code != http2.ErrCodeRefusedStream {

@@ -20,6 +20,7 @@ type stream struct {
 	answer    response
 	tooLong   bool // the head exceeds Options.MaxHeader and is incomplete
 	announced bool // trailers were announced
+	starting  bool // it has been started, and has neither said that it waits for its turn nor ended; used by its handler
 	memory    int  // of the head and the trailers; guarded by the connection's mu
 
 	// The connection's mu guards everything below.
@@ -63,6 +64,7 @@ func (st *stream) Do() {
 func (st *stream) finish() {
 	c, w, err := st.conn, &st.answer, error(nil)
 	w.returned = true
+	st.queuedUp()
 	if p := recover(); p != nil {
 		err = http.ErrAbortHandler
 		if p != http.ErrAbortHandler {
@@ -81,12 +83,12 @@ func (st *stream) finish() {
 		w.rest = w.beginLocked(w.buffered(), true)
 		if !c.sendRestLocked(st) {
 			st.shedLocked()
-			c.flushLocked()
+			c.flushAnswerLocked()
 			return
 		}
 	}
 	c.concludeLocked(st, err)
-	c.flushLocked()
+	c.flushAnswerLocked()
 }
 
 func (d *deadline) stop() {
@@ -145,21 +147,6 @@ func (c *conn) handlerReturnedLocked(st *stream) {
 	if c.running--; c.running == 0 {
 		c.updateIdleLocked()
 	}
-}
-
-// startLocked runs the handlers of the requests whose heads have arrived. They were held back until everything that came with the heads was read:
-// most then have their whole body, and requests that were cancelled at once are not run.
-func (c *conn) startLocked() {
-	for i, st := range c.unstarted {
-		if st.err == nil {
-			c.server.workers.Start(st)
-		} else {
-			c.dropLocked(st)
-			c.handlerReturnedLocked(st)
-		}
-		c.unstarted[i] = nil
-	}
-	c.unstarted = c.unstarted[:0]
 }
 
 // SetReadDeadline sets by when the body must have arrived.

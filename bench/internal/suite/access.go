@@ -13,9 +13,10 @@ import (
 
 func accessCases() []Case {
 	return []Case{
-		{Name: "access/get", Op: "config map", Fixture: "access", Prepare: twoUsers, Run: quietGets(nobody)},
-		{Name: "access/get/beside-1000-lists", Op: "config map", Fixture: "access", Prepare: twoUsers, Run: quietGets(here)},
-		{Name: "access/get/beside-1000-lists-elsewhere", Op: "config map", Fixture: "access", Prepare: twoUsers, Run: quietGets(elsewhere)},
+		{Name: "access/get", Op: "config map", Fixture: "access", Prepare: twoUsers, Run: quietGets(flood{})},
+		{Name: "access/get/beside-1000-gets", Op: "config map", Fixture: "access", Prepare: twoUsers, Run: quietGets(flood{of: oneGet})},
+		{Name: "access/get/beside-1000-lists", Op: "config map", Fixture: "access", Prepare: twoUsers, Run: quietGets(flood{of: oneList})},
+		{Name: "access/get/beside-1000-lists-elsewhere", Op: "config map", Fixture: "access", Prepare: twoUsers, Run: quietGets(flood{oneList, true})},
 		{Name: "access/get/audited", Op: "config map", Fixture: "access-audited", Audit: "blocking", Prepare: twoUsers, Run: auditedGets},
 		{Name: "access/get/audited-in-batches", Op: "config map", Fixture: "access-batches", Audit: "batch", Prepare: twoUsers, Run: auditedGets},
 		{Name: "access/get/audited-in-batches-when-done", Op: "config map", Fixture: "access-brief", Audit: "batch", Brief: true, Prepare: twoUsers, Run: auditedGets},
@@ -60,21 +61,18 @@ func as(user string) []hpack.HeaderField {
 	return append(fields("impersonate-user", user), acceptJSON...)
 }
 
-// flood is where another user keeps lists in flight.
-type flood int
-
-const (
-	nobody flood = iota
-	here
-	// elsewhere is at another server of the same machine: how long gets take then is what the machine leaves, whatever a server does.
-	elsewhere
-)
+// flood is what another user does at the same time; the empty one is nothing.
+type flood struct {
+	of string // the path of the requests that are kept in flight
+	// elsewhere sends them to another server of the same machine: how long gets take then is what the machine leaves, whatever a server does.
+	elsewhere bool
+}
 
 // quietGets measures the gets of one user, one after the other, beside a flood.
 func quietGets(beside flood) runFunc {
 	return func(ctx context.Context, b *Bench) error {
 		flooded := b.Server
-		if beside == elsewhere {
+		if beside.elsewhere {
 			other, err := b.Server.Unaudited(ctx)
 			if err != nil {
 				return err
@@ -85,8 +83,8 @@ func quietGets(beside flood) runFunc {
 			}
 			flooded = other
 		}
-		if beside != nobody {
-			stop, err := startFlood(ctx, flooded)
+		if beside.of != "" {
+			stop, err := startFlood(ctx, flooded, beside.of)
 			if err != nil {
 				return err
 			}

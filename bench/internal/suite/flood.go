@@ -12,10 +12,11 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/bench/internal/h2"
+	"github.com/millrace/millrace/bench/internal/objects"
 	"github.com/millrace/millrace/bench/internal/target"
 )
 
-// FloodVerb is the argument with which this program is a client that wants more than its share.
+// FloodVerb is the argument with which this program is a client that wants more than its share. The path that it wants follows.
 const FloodVerb = "flood"
 
 const (
@@ -27,8 +28,14 @@ const (
 	floodStart = 500 * time.Millisecond
 )
 
+// What such a client may want.
+var (
+	oneGet  = configMaps + "/" + objects.Name('q', 0)
+	oneList = fmt.Sprintf("%s?limit=%d", configMaps, flooded)
+)
+
 // startFlood starts such a client in a process of its own: in this one it would delay those that are measured.
-func startFlood(ctx context.Context, s *target.Server) (stop func(), err error) {
+func startFlood(ctx context.Context, s *target.Server, path string) (stop func(), err error) {
 	access, err := json.Marshal(s.Access)
 	if err != nil {
 		return nil, err
@@ -37,7 +44,7 @@ func startFlood(ctx context.Context, s *target.Server) (stop func(), err error) 
 	if err != nil {
 		return nil, err
 	}
-	c := exec.CommandContext(ctx, self, FloodVerb)
+	c := exec.CommandContext(ctx, self, FloodVerb, path)
 	c.Stderr = os.Stderr
 	in, err := c.StdinPipe()
 	if err != nil {
@@ -58,8 +65,8 @@ func startFlood(ctx context.Context, s *target.Server) (stop func(), err error) 
 	return stop, nil
 }
 
-// Flood is the main function of the client: it reads the access to a server, and floods it until its input ends.
-func Flood(ctx context.Context, in io.Reader) error {
+// Flood is the main function of the client: it reads the access to a server, and asks for a path until its input ends.
+func Flood(ctx context.Context, in io.Reader, path string) error {
 	var access target.Access
 	decoder := json.NewDecoder(in)
 	if err := decoder.Decode(&access); err != nil {
@@ -83,11 +90,11 @@ func Flood(ctx context.Context, in io.Reader) error {
 		defer c.Close()
 		conns = append(conns, c)
 	}
-	list := h2.Request{Method: http.MethodGet, Path: fmt.Sprintf("%s?limit=%d", configMaps, flooded), Header: as("flood")}
+	request := h2.Request{Method: http.MethodGet, Path: path, Header: as("flood")}
 	for i := range flooding {
 		running.Go(func() {
 			for ctx.Err() == nil {
-				if _, err := conns[i%len(conns)].Size(ctx, list); err != nil {
+				if _, err := conns[i%len(conns)].Size(ctx, request); err != nil {
 					select {
 					case <-ctx.Done():
 					case <-time.After(refusedWait):

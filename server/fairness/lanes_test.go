@@ -1,0 +1,118 @@
+package fairness
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestLanesWorkAtTheSameTimeAndEndWithoutWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lanes
+		end := l.begin()
+		began := time.Now()
+		ended := make(chan struct{}, 3)
+		for range 3 {
+			go func() {
+				l.do(func() { time.Sleep(time.Second) })
+				ended <- struct{}{}
+			}()
+		}
+		for range 3 {
+			<-ended
+		}
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("they took %v", took)
+		}
+		l.do(func() {})
+		if idleIn(&l) != 3 {
+			t.Errorf("%d threads wait for work, want 3", idleIn(&l))
+		}
+		time.Sleep(2 * laneStays)
+		if idleIn(&l) != 0 {
+			t.Errorf("%d threads have stayed", idleIn(&l))
+		}
+		done := false
+		if l.do(func() { done = true }); !done {
+			t.Error("nothing is done after they have ended")
+		}
+		// Nothing may be left in the bubble after this, neither an idle thread nor one that works.
+		working := make(chan struct{})
+		go l.do(func() {
+			close(working)
+			time.Sleep(time.Second)
+		})
+		<-working
+		l.do(func() {})
+		end()
+		if done = false; idleIn(&l) != 0 {
+			t.Errorf("%d threads wait for work after the end", idleIn(&l))
+		}
+		if l.do(func() { done = true }); !done {
+			t.Error("nothing is done after the end")
+		}
+		time.Sleep(time.Second)
+	})
+}
+
+func TestAPanicOnALaneIsOneOfTheCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lanes
+		defer l.begin()()
+		of := func(run func()) (p any) {
+			defer func() { p = recover() }()
+			l.do(run)
+			return nil
+		}
+		if p := of(func() { panic(http.ErrAbortHandler) }); p != http.ErrAbortHandler {
+			t.Errorf("an aborted answer panicked with %v", p)
+		}
+		err, _ := of(func() { panic("broken") }).(error)
+		if err == nil || !strings.HasPrefix(err.Error(), "broken\n") || !strings.Contains(err.Error(), "TestAPanicOnALane") {
+			t.Errorf("the panic is %v, want the value and the stack", err)
+		}
+		if p := of(func() {}); p != nil || idleIn(&l) != 1 {
+			t.Errorf("after panics: %v, %d threads", p, idleIn(&l))
+		}
+	})
+}
+
+func TestLongRequestsAreServedApartWhileThereAreOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := dispatcher(8, 10)
+		enter := func(user string, w Work) (apart bool) {
+			t.Helper()
+			p, err := d.Enter(t.Context(), d.Classify(get(user)), w, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Leave()
+			return p.Apart()
+		}
+		long, short := Work{Computes: true, Long: true}, Work{Computes: true}
+		steps := []struct {
+			user  string
+			work  Work
+			apart bool
+		}{
+			{"a", long, false}, {"a", long, false}, {"b", long, true}, {"b", short, false}, {"a", long, true},
+		}
+		for i, s := range steps {
+			if got := enter(s.user, s.work); got != s.apart {
+				t.Errorf("request %d is served apart: %v", i, got)
+			}
+		}
+		time.Sleep(remembered)
+		if enter("a", long) {
+			t.Error("the request of a flow that is alone is served apart")
+		}
+	})
+}
+
+func idleIn(l *lanes) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.idle)
+}
