@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,7 +25,8 @@ type event struct {
 	sources            []string
 	impersonated       *auth.User
 	constraint         string         // of the impersonation
-	uid, version       string         // of the object
+	found              bool           // the object of the body is known, and may have changed what at says
+	uid, version       string         // of that object
 	code               int32          // of the answer
 	failure            *metav1.Status // the answer, if it has more than a code
 	request, response  []byte
@@ -47,8 +49,8 @@ func (e *event) annotate(key, value string) {
 // common is encoded when a request begins, and copied into its events.
 type common struct {
 	b []byte
-	// impersonated is where the impersonated user belongs, and received where the time of reception begins.
-	impersonated, received int
+	// impersonated is where the impersonated user belongs, object where the reference to the object begins, and received the time of reception.
+	impersonated, object, received int
 }
 
 func (c *common) encode(e *event, all *users) {
@@ -62,6 +64,8 @@ func (c *common) encode(e *event, all *users) {
 		b = list(b, e.sources)
 	}
 	b = optional(b, "userAgent", e.agent)
+	c.object = len(b)
+	b = e.object(b)
 	c.received = len(b)
 	b = append(b, `,"requestReceivedTimestamp":"`...)
 	c.b = appendTime(b, e.received)
@@ -89,28 +93,27 @@ func newID() string {
 	return string(out)
 }
 
-// appendTime adds a time with its microseconds. The library would parse its layout each time.
-func appendTime(b []byte, t time.Time) []byte {
-	t = t.UTC()
-	year, month, day := t.Date()
-	hour, minute, second := t.Clock()
-	b = append(digits(b, year, 4), '-')
-	b = append(digits(b, int(month), 2), '-')
-	b = append(digits(b, day, 2), 'T')
-	b = append(digits(b, hour, 2), ':')
-	b = append(digits(b, minute, 2), ':')
-	b = append(digits(b, second, 2), '.')
-	return append(digits(b, t.Nanosecond()/1000, 6), 'Z')
+// second is a second in words. Most times of events are in the one of the time before.
+type second struct {
+	unix int64
+	text string
 }
 
-// digits adds a number with so many digits.
-func digits(b []byte, n, count int) []byte {
-	b = append(b, "000000"[:count]...)
-	for i := len(b) - 1; n > 0 && count > 0; i, count = i-1, count-1 {
-		b[i] = byte('0' + n%10)
-		n /= 10
+var lastSecond atomic.Pointer[second]
+
+// appendTime adds a time with its microseconds.
+func appendTime(b []byte, t time.Time) []byte {
+	s := lastSecond.Load()
+	if s == nil || s.unix != t.Unix() {
+		s = &second{t.Unix(), t.UTC().Format("2006-01-02T15:04:05.")}
+		lastSecond.Store(s)
 	}
-	return b
+	b = append(b, s.text...)
+	micro := t.Nanosecond() / 1000
+	for scale := 100_000; scale > 0; scale /= 10 {
+		b = append(b, byte('0'+micro/scale%10))
+	}
+	return append(b, 'Z')
 }
 
 // append adds the event as JSON.
@@ -132,9 +135,11 @@ func (e *event) append(b []byte) []byte {
 			b = append(b, '}')
 		}
 	}
-	b = append(b, e.common.b[e.common.impersonated:e.common.received]...)
-	if e.at.IsResource {
+	if e.found {
+		b = append(b, e.common.b[e.common.impersonated:e.common.object]...)
 		b = e.object(b)
+	} else {
+		b = append(b, e.common.b[e.common.impersonated:e.common.received]...)
 	}
 	if e.answered() {
 		b = append(b, `,"responseStatus":`...)
@@ -161,8 +166,11 @@ func (e *event) append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// object adds what the request is for.
+// object adds what the request is for, if that is a resource.
 func (e *event) object(b []byte) []byte {
+	if !e.at.IsResource {
+		return b
+	}
 	b = append(b, `,"objectRef":{`...)
 	open := len(b)
 	for _, f := range [...]struct{ key, value string }{
@@ -296,24 +304,47 @@ var escaped = func() (all [256]bool) {
 	return all
 }()
 
+// plain is how many of the first bytes of a string are written as they are. It looks at eight at a time: this is what most of an event's time is.
+func plain(s string) int {
+	const each, top = 0x0101010101010101, 0x8080808080808080
+	// Subtraction borrows from the top bit of a byte that is zero, and of no byte below it.
+	zero := func(x uint64) uint64 { return (x - each) &^ x }
+	i := 0
+	for ; len(s)-i >= 8; i += 8 {
+		x := eight(s[i:])
+		found := x | (x-each*' ')&^x | zero(x^each*0x7f) | zero(x^each*'\\') | zero(x|each*('<'^'>')^each*'>') | zero(x|each*('"'^'&')^each*'&')
+		if found&top != 0 {
+			break
+		}
+	}
+	for i < len(s) && !escaped[s[i]] {
+		i++
+	}
+	return i
+}
+
+// eight is the first eight bytes, which the compiler loads at once.
+func eight(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
 // text adds a string as JSON. What is not plain goes to the library, but for quotes and backslashes: reasons have some.
 func text(b []byte, s string) []byte {
-	start, open := len(b), 0
+	start, whole := len(b), s
 	b = append(b, '"')
-	for i := range len(s) {
-		c := s[i]
-		if !escaped[c] {
-			continue
+	for {
+		n := plain(s)
+		b = append(b, s[:n]...)
+		if n == len(s) {
+			return append(b, '"')
 		}
-		if c != '"' && c != '\\' {
-			return library(b[:start], s)
+		if s[n] != '"' && s[n] != '\\' {
+			return library(b[:start], whole)
 		}
-		b = append(b, s[open:i]...)
-		b = append(b, '\\', c)
-		open = i + 1
+		b = append(b, '\\', s[n])
+		s = s[n+1:]
 	}
-	b = append(b, s[open:]...)
-	return append(b, '"')
 }
 
 func library(b []byte, s string) []byte {

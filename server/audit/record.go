@@ -197,7 +197,7 @@ func (r *Record) Object(name, namespace, uid, version string) {
 	if r.at.Namespace == "" {
 		r.at.Namespace = namespace
 	}
-	r.event.uid, r.event.version = uid, version
+	r.event.found, r.event.uid, r.event.version = true, uid, version
 }
 
 // WantsRequest and WantsResponse tell whether bodies are written.

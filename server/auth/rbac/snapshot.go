@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"sync/atomic"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -52,6 +53,8 @@ func bind(at, role name, subjects []rbacv1.Subject) *binding {
 type grant struct {
 	of *binding
 	as int // which of the subjects
+	// words are its reason, once somebody has asked for it.
+	words atomic.Pointer[string]
 }
 
 // held is a role that a subject has, by one or more bindings: many bindings to one role are looked at once.
@@ -97,7 +100,7 @@ func (c *change) setBinding(b *binding) {
 	for i := range b.subjects {
 		s := b.subject(i)
 		known, _ := c.grants.get(s)
-		c.grants.set(s, with(known, &grant{b, i}))
+		c.grants.set(s, with(known, &grant{of: b, as: i}))
 	}
 }
 
@@ -155,9 +158,18 @@ func (b *binding) subject(i int) subject {
 	return subject{namespace: b.namespace, name: s.name}
 }
 
-// String is the reason for what the grant allows, as Kubernetes gives it.
+// String is the reason for what the grant allows, as Kubernetes gives it. Each audited request needs it.
 func (g *grant) String() string {
-	b := make([]byte, 0, 160) // one allocation: an audited request needs it
+	if known := g.words.Load(); known != nil {
+		return *known
+	}
+	words := g.reason()
+	g.words.Store(&words)
+	return words
+}
+
+func (g *grant) reason() string {
+	b := make([]byte, 0, 160)
 	b = append(b, "RBAC: allowed by "...)
 	if g.of.namespace != "" {
 		b = append(b, "RoleBinding "...)
