@@ -37,7 +37,7 @@ func (s *step) schedule(ctx context.Context) (time.Duration, error) {
 		return 0, nil
 	}
 	at, many := latest(times, from, s.now)
-	if many && s.cron.Spec.StartingDeadlineSeconds == nil {
+	if many {
 		s.recorder.Eventf(s.cron, corev1.EventTypeWarning, "TooManyMissedTimes", "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew")
 	}
 	if !at.IsZero() {

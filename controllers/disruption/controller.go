@@ -142,7 +142,7 @@ func (d *controller) disrupted(b *policyv1.PodDisruptionBudget, pods []*podview.
 		}
 		left := granted.Add(deletionTimeout).Sub(d.now())
 		if left <= 0 {
-			d.recorder.Eventf(b, corev1.EventTypeWarning, "NotDeleted", "Pod was expected by PDB %s/%s to be deleted but it wasn't", b.Namespace, b.Name)
+			d.recorder.Eventf(reference(p), corev1.EventTypeWarning, "NotDeleted", "Pod was expected by PDB %s/%s to be deleted but it wasn't", b.Namespace, b.Name)
 			continue
 		}
 		if out == nil {
@@ -154,6 +154,11 @@ func (d *controller) disrupted(b *policyv1.PodDisruptionBudget, pods []*podview.
 		}
 	}
 	return out, after
+}
+
+// reference is a pod as the object of an event.
+func reference(p *podview.Pod) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID}
 }
 
 // failSafe allows no evictions, and says why. As in Kubernetes the generation is that of the last look that succeeded.

@@ -23,7 +23,7 @@ func (p *plan) conclude() {
 	case p.isTrue(batchv1.JobFailureTarget):
 		p.end(batchv1.JobFailureTarget, batchv1.JobFailed)
 	default:
-		if suspended(p.job) {
+		if p.suspends {
 			p.status.StartTime = nil // the deadline counts from when the Job is resumed
 		}
 		p.staff()

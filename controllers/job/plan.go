@@ -27,6 +27,7 @@ type plan struct {
 	pause   pause          // the back-off from now on
 	notes   []note         // events
 
+	suspends            bool // the Job is suspended from now on
 	active, terminating []*podview.Pod
 	completed, failed   indexes
 	counted             map[types.UID]bool               // UIDs in the status that are not yet in its numbers
@@ -68,10 +69,14 @@ func (p *plan) begin() {
 	switch {
 	case suspended(p.job):
 		if p.set(batchv1.JobSuspended, corev1.ConditionTrue, "JobSuspended", "Job suspended") {
+			p.suspends = true
 			p.note(corev1.EventTypeNormal, "Suspended", "Job suspended")
 		}
 		return
 	case p.condition(batchv1.JobSuspended) != nil:
+		if p.status.StartTime != nil && p.deadlinePassed() {
+			return // of a suspended Job, somebody else has written when it began
+		}
 		if p.set(batchv1.JobSuspended, corev1.ConditionFalse, "JobResumed", "Job resumed") {
 			p.note(corev1.EventTypeNormal, "Resumed", "Job resumed")
 			p.status.StartTime = &metav1.Time{Time: p.now}

@@ -8,7 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// sightings are when taints were seen first that do not say when they were added: those that a user has made.
+// sightings are when taints were seen first that do not say when they were added, those that a user has made, or that say it was in the future: then the clock
+// of who added them is ahead, or ours was set back.
 type sightings struct {
 	mu    sync.Mutex // guards nodes
 	nodes map[string]map[corev1.Taint]time.Time
@@ -20,14 +21,16 @@ func (s *sightings) date(node string, taints []corev1.Taint, now time.Time) {
 	defer s.mu.Unlock()
 	seen := map[corev1.Taint]time.Time{}
 	for i := range taints {
-		if taints[i].TimeAdded != nil {
-			continue
-		}
-		at, known := s.nodes[node][taints[i]]
+		added, taint := taints[i].TimeAdded, taints[i]
+		taint.TimeAdded = nil
+		at, known := s.nodes[node][taint]
 		if !known {
 			at = now
 		}
-		seen[taints[i]] = at
+		if added != nil && !added.After(at) {
+			continue
+		}
+		seen[taint] = at
 		taints[i].TimeAdded = &metav1.Time{Time: at}
 	}
 	if len(seen) == 0 {

@@ -9,7 +9,7 @@ import (
 // scenarios are all of them. Their order decides the names of their namespaces.
 func scenarios() []scenario {
 	return slices.Concat(deploymentScenarios(), setScenarios(), statefulScenarios(), daemonScenarios(), jobScenarios(), cronScenarios(), serviceScenarios(), budgetScenarios(), autoscaleScenarios(),
-		volumeScenarios(), quotaScenarios(), namespaceScenarios(), garbageScenarios(), accountScenarios(), claimScenarios(), certificateScenarios(), nodeScenarios(), schedulerScenarios(), keptScenarios())
+		volumeScenarios(), quotaScenarios(), namespaceScenarios(), garbageScenarios(), accountScenarios(), claimScenarios(), certificateScenarios(), nodeScenarios(), schedulerScenarios(), clockScenarios(), keptScenarios())
 }
 
 // story is a scenario on the nodes that all share.

@@ -78,6 +78,7 @@ var places = map[string]place{
 	"certificatesigningrequests": {"/apis/certificates.k8s.io/v1", true},
 	"roles":                      {"/apis/rbac.authorization.k8s.io/v1", false}, "rolebindings": {"/apis/rbac.authorization.k8s.io/v1", false},
 	"clusterroles": {"/apis/rbac.authorization.k8s.io/v1", true},
+	"leases":       {"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease", true}, // of nodes
 	"servicecidrs": {"/apis/networking.k8s.io/v1", true}, "validatingadmissionpolicies": {"/apis/admissionregistration.k8s.io/v1", true},
 	"volumeattributesclasses": {"/apis/storage.k8s.io/v1", true}, "csidrivers": {"/apis/storage.k8s.io/v1", true},
 	"storageversionmigrations": {"/apis/storagemigration.k8s.io/v1", true},
@@ -156,6 +157,7 @@ func (r *request) wire(l *look) (path string, body []byte, err error) {
 	}
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "{NS}", l.ns), "{request}", signingRequest())
 	text = strings.ReplaceAll(text, "{request of a node}", nodeRequest())
+	text = countedFrom(time.Now(), text)
 	text = uidOf.ReplaceAllStringFunc(text, func(found string) string {
 		parts := uidOf.FindStringSubmatch(found)
 		return l.uid(parts[1], parts[2])
