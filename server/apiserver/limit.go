@@ -200,6 +200,7 @@ func (c *call) detail() fairness.Detail {
 
 const (
 	objectsPerSeat = 100 // objects that a list reads for each seat
+	longList       = 50  // objects that a list reads if it is worth a thread of its own
 	watchesPerSeat = 10  // watches that a change wakes for each seat, each for eventTime
 	eventTime      = 5 * time.Millisecond
 )
@@ -224,7 +225,8 @@ func (c *call) work(flow fairness.Classified) fairness.Work {
 		return w
 	}
 	objects, watched := s.Size()
-	w.Computes, w.Long = c.verb == "list", c.verb == "list"
+	w.Computes = c.verb == "list"
+	w.Long = w.Computes && c.atMost(objects) >= longList
 	switch c.verb {
 	case "list", "watch":
 		if c.t.Name == "" && !strings.Contains(c.Request.URL.RawQuery, "metadata.name") && objects > objectsPerSeat {

@@ -104,7 +104,7 @@ func (d *Dispatcher) Enter(ctx context.Context, c Classified, w Work, about func
 	c.schema.counts.begin(p.since.Sub(now), w)
 	if w.Computes {
 		p.turns = d.turns
-		p.turn, p.others, p.waited = d.turns.take(ctx, c.flow, p.since)
+		p.turn, p.others = d.turns.take(ctx, c.flow, p.since)
 		p.level.proceed()
 	}
 	return p, nil

@@ -116,3 +116,54 @@ func idleIn(l *lanes) int {
 	defer l.mu.Unlock()
 	return len(l.idle)
 }
+
+func TestOnlyManyRequestsAreACrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := dispatcher(1, 100)
+		enter := func(user string) Place {
+			p, err := d.Enter(t.Context(), d.Classify(get(user)), Work{Computes: true}, nil)
+			if err != nil {
+				t.Error(err)
+			}
+			return p
+		}
+		other := enter("b")
+		other.Leave()
+		crowding := make(chan bool, 100)
+		const ten = 10 // they have all seats
+		for range ten {
+			defer enter("a").Leave()
+		}
+		const more = crowd + 5
+		for range more {
+			go func() {
+				p := enter("a")
+				crowding <- p.Crowding()
+				if p.Crowding() != p.Apart() {
+					t.Error("a request of a crowd is not served apart, or one that is not is")
+				}
+				p.Leave()
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(remembered / 2)
+		d.turns.mu.Lock()
+		d.turns.visitLocked(flowOf(1), time.Now()) // somebody else is there
+		d.turns.mu.Unlock()
+		for _, l := range d.levels {
+			l.mu.Lock()
+			l.current += more
+			l.dispatchLocked()
+			l.mu.Unlock()
+		}
+		n := 0
+		for range more {
+			if <-crowding {
+				n++
+			}
+		}
+		if n != more-crowd {
+			t.Errorf("%d of %d that wait are a crowd, want %d", n, more, more-crowd)
+		}
+	})
+}

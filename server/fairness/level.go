@@ -121,7 +121,7 @@ func (l *Level) enter(ctx context.Context, f flow, w Work, now time.Time, wait t
 		l.mu.Unlock()
 		return Place{}, err
 	}
-	waiting := &waiter{schema: s, flow: f, work: w, queue: q, arrived: l.virtual, since: now, decided: make(chan struct{}), detailed: about}
+	waiting := &waiter{schema: s, flow: f, work: w, queue: q, arrived: l.virtual, since: now, behind: len(q.waiting), decided: make(chan struct{}), detailed: about}
 	if !q.active() {
 		q.next = l.virtual
 		l.activeQueues++
@@ -165,12 +165,12 @@ func (l *Level) wait(ctx context.Context, w *waiter, wait time.Duration) (Place,
 	w.schema.waits(-1, w.work)
 	now := time.Now()
 	if why == nil {
-		return Place{level: l, queue: w.queue, schema: w.schema, work: w.work, since: now}, nil
+		return Place{level: l, queue: w.queue, schema: w.schema, work: w.work, since: now, behind: w.behind}, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if w.begun { // at the same moment
-		return Place{level: l, queue: w.queue, schema: w.schema, work: w.work, since: now}, nil
+		return Place{level: l, queue: w.queue, schema: w.schema, work: w.work, since: now, behind: w.behind}, nil
 	}
 	l.advanceLocked(now)
 	w.queue.remove(w)

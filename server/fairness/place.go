@@ -12,14 +12,17 @@ type Place struct {
 	turns  *turns // nil if the request took none
 	turn   turn
 	others bool // there are other flows
-	waited bool // behind others of its flow
+	behind int  // how many were waiting in its queue when it came
 }
 
-// Crowding tells whether the flow asks for more than its share while there are others.
-func (p Place) Crowding() bool { return p.others && p.waited }
+// crowd is how many requests of a flow wait if it asks for much more than its share: clients that work normally do not have so many.
+const crowd = 16
+
+// Crowding tells whether the request is one of a crowd, and there are other flows.
+func (p Place) Crowding() bool { return p.others && p.behind >= crowd }
 
 // Apart tells whether the request is to be served by Do, so that others do not wait for a processor behind it: if it computes long, or crowds.
-func (p Place) Apart() bool { return p.others && (p.work.Long || p.waited) }
+func (p Place) Apart() bool { return p.others && (p.work.Long || p.behind >= crowd) }
 
 // Do serves the request on a thread of its own.
 func (p Place) Do(serve func()) { p.turns.lanes.do(serve) }

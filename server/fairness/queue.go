@@ -23,6 +23,7 @@ type waiter struct {
 	queue    *queue
 	arrived  float64 // in virtual time
 	since    time.Time
+	behind   int           // how many were waiting before it
 	decided  chan struct{} // closed when it may go on
 	begun    bool          // guarded by the level's lock
 	detailed Detail

@@ -121,14 +121,14 @@ func (t *turns) crowded(all []flow) []flow {
 	return all
 }
 
-// take waits for a turn of a flow, or until ctx ends. It tells whether there are other flows, and whether the request had to wait.
-func (t *turns) take(ctx context.Context, f flow, now time.Time) (got turn, others, waited bool) {
+// take waits for a turn of a flow, or until ctx ends. It tells whether there are other flows.
+func (t *turns) take(ctx context.Context, f flow, now time.Time) (got turn, others bool) {
 	t.mu.Lock()
 	t.visitLocked(f, now)
 	t.expireLocked(now)
 	if t.lineLocked(f) == nil && t.mayBeginLocked(f, now) {
 		defer t.mu.Unlock()
-		return t.beginLocked(f, now), !t.aloneLocked(f, now), false
+		return t.beginLocked(f, now), !t.aloneLocked(f, now)
 	}
 	waits := &candidate{decided: make(chan struct{})}
 	t.waitLocked(f, waits)
@@ -144,7 +144,7 @@ func (t *turns) take(ctx context.Context, f flow, now time.Time) (got turn, othe
 		t.cameLocked(f)
 		t.forgetLocked(f, waits)
 	}
-	return waits.turn, waits.others, true
+	return waits.turn, waits.others
 }
 
 // give ends a turn.

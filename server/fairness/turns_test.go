@@ -14,13 +14,13 @@ func flowOf(n uint64) flow { return flow{nil, n} }
 func TestFlowsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := &turns{most: 1, own: 1}
-		first, _, _ := turns.take(t.Context(), flowOf(0), time.Now())
+		first, _ := turns.take(t.Context(), flowOf(0), time.Now())
 		var mu sync.Mutex
 		var order []uint64
 		var all sync.WaitGroup
 		enter := func(flow uint64) {
 			all.Go(func() {
-				mine, _, _ := turns.take(t.Context(), flowOf(flow), time.Now())
+				mine, _ := turns.take(t.Context(), flowOf(flow), time.Now())
 				mu.Lock()
 				order = append(order, flow)
 				mu.Unlock()
@@ -54,7 +54,7 @@ func TestAFlowLeavesAProcessorToOthers(t *testing.T) {
 			t.Helper()
 			for range n {
 				all.Go(func() {
-					mine, _, _ := turns.take(t.Context(), flowOf(flow), time.Now())
+					mine, _ := turns.take(t.Context(), flowOf(flow), time.Now())
 					mu.Lock()
 					defer mu.Unlock()
 					running = append(running, mine)
@@ -113,11 +113,11 @@ func TestATurnThatTakesLongKeepsNobodyFromRunning(t *testing.T) {
 		turns := &turns{most: 2, own: 2}
 		var slow []turn
 		for range 2 {
-			one, _, _ := turns.take(t.Context(), flowOf(0), time.Now())
+			one, _ := turns.take(t.Context(), flowOf(0), time.Now())
 			slow = append(slow, one)
 		}
 		began := time.Now()
-		next, _, _ := turns.take(t.Context(), flowOf(1), time.Now())
+		next, _ := turns.take(t.Context(), flowOf(1), time.Now())
 		if waited := time.Since(began); waited != longestTurn {
 			t.Errorf("the next request waited %v", waited)
 		}
@@ -133,10 +133,10 @@ func TestATurnThatTakesLongKeepsNobodyFromRunning(t *testing.T) {
 func TestARequestThatIsGivenUpLeavesTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := &turns{most: 1, own: 1}
-		first, _, _ := turns.take(t.Context(), flowOf(0), time.Now())
+		first, _ := turns.take(t.Context(), flowOf(0), time.Now())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if given, _, _ := turns.take(ctx, flowOf(0), time.Now()); given != 0 {
+		if given, _ := turns.take(ctx, flowOf(0), time.Now()); given != 0 {
 			t.Error("a request got a turn that was taken")
 		}
 		if len(turns.lines) != 0 {
