@@ -18,6 +18,7 @@ import (
 
 	"github.com/millrace/millrace/kubelet/container"
 	"github.com/millrace/millrace/kubelet/plugins"
+	"github.com/millrace/millrace/kubelet/pressure"
 	"github.com/millrace/millrace/kubelet/runtimetest"
 	"github.com/millrace/millrace/loop"
 )
@@ -64,6 +65,7 @@ func TestAPodGetsTheDeviceOfAPluginAndTheNextOneIsRefused(t *testing.T) {
 	w.kubelet, err = New(Options{
 		Clients: clients, Name: "node", Runtime: runtime, Root: root, Addresses: []string{"10.0.0.1"},
 		ServeDevices: true, DevicePlugins: plugged,
+		Eviction: pressure.Limits{Hard: pressure.Thresholds{}}, // whatever this machine is short of
 	})
 	if err != nil {
 		t.Fatal(err)
