@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/millrace/millrace/kubelet/container"
@@ -13,9 +15,12 @@ import (
 func (r *Runtime) Usages(ctx context.Context) (map[string]container.Usage, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.RequestTime)
 	defer cancel()
-	answer, err := r.runtime.ListContainerStats(ctx, &runtimeapi.ListContainerStatsRequest{
-		Filter: &runtimeapi.ContainerStatsFilter{LabelSelector: map[string]string{labelOwner: "true"}},
-	})
+	answer, err := r.listStats(ctx)
+	for range triesForStats - 1 {
+		if status.Code(err) == codes.NotFound {
+			answer, err = r.listStats(ctx)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the usage of containers: %w", err)
 	}
@@ -29,6 +34,15 @@ func (r *Runtime) Usages(ctx context.Context) (map[string]container.Usage, error
 		all[u.ID] = u
 	}
 	return all, nil
+}
+
+// triesForStats is how often stats are asked for: containerd fails if one of the containers is removed meanwhile.
+const triesForStats = 5
+
+func (r *Runtime) listStats(ctx context.Context) (*runtimeapi.ListContainerStatsResponse, error) {
+	return r.runtime.ListContainerStats(ctx, &runtimeapi.ListContainerStatsRequest{
+		Filter: &runtimeapi.ContainerStatsFilter{LabelSelector: map[string]string{labelOwner: "true"}},
+	})
 }
 
 func value(v *runtimeapi.UInt64Value) *uint64 {
