@@ -13,9 +13,10 @@ import (
 // lanes are threads for what would keep other flows waiting. The kernel prefers threads that have waited to threads that have computed, but
 // Go runs any request on any thread: a get would pay for the lists that its thread has run before, and wait behind all the machine's threads.
 type lanes struct {
-	mu   sync.Mutex
-	open bool   // there may be threads: otherwise everybody serves their own
-	idle []lane // the one used last is the last, and the next to be used: few threads are busy rather than all of them a little
+	mu      sync.Mutex
+	open    bool   // there may be threads: otherwise everybody serves their own
+	threads int    // how many there are
+	idle    []lane // the one used last is the last, and the next to be used: few threads are busy rather than all of them a little
 }
 
 // lane is where a thread gets its work.
@@ -26,6 +27,9 @@ type task struct {
 	panicked any
 	ended    chan struct{}
 }
+
+// mostLanes bounds the threads. Clients that do not read their answers keep theirs waiting, and Go ends a program that has ten thousand.
+const mostLanes = 16
 
 // laneStays is how long a thread stays that has nothing to do.
 const laneStays = time.Second
@@ -63,7 +67,7 @@ func (l *lanes) do(run func()) {
 	}
 }
 
-// free is a thread that has nothing to do; nil if there are none any more.
+// free is a thread that has nothing to do; nil if there is none, and may not be another.
 func (l *lanes) free() lane {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,6 +79,10 @@ func (l *lanes) free() lane {
 		l.idle = l.idle[:n-1]
 		return last
 	}
+	if l.threads >= mostLanes {
+		return nil
+	}
+	l.threads++
 	made := make(lane, 1)
 	go l.serve(made)
 	return made
@@ -84,6 +92,7 @@ func (l *lanes) free() lane {
 func (l *lanes) serve(own lane) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	defer l.ended()
 	patience := time.NewTimer(laneStays)
 	defer patience.Stop()
 	for {
@@ -105,6 +114,12 @@ func (l *lanes) serve(own lane) {
 			}
 		}
 	}
+}
+
+func (l *lanes) ended() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.threads--
 }
 
 // back notes that a thread has nothing to do, and reports whether it is to stay.

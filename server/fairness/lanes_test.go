@@ -3,6 +3,7 @@ package fairness
 import (
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,6 +55,34 @@ func TestLanesWorkAtTheSameTimeAndEndWithoutWork(t *testing.T) {
 			t.Error("nothing is done after the end")
 		}
 		time.Sleep(time.Second)
+	})
+}
+
+func TestClientsThatDoNotReadKeepFewThreads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lanes
+		end := l.begin()
+		release := make(chan struct{})
+		var serving atomic.Int32
+		const clients = mostLanes + 5
+		for range clients {
+			go l.do(func() {
+				serving.Add(1)
+				<-release
+			})
+		}
+		synctest.Wait()
+		l.mu.Lock()
+		if l.threads != mostLanes || serving.Load() != clients {
+			t.Errorf("%d of %d are served, by %d threads", serving.Load(), clients, l.threads)
+		}
+		l.mu.Unlock()
+		close(release)
+		end()
+		synctest.Wait()
+		if l.threads != 0 {
+			t.Errorf("%d threads are left", l.threads)
+		}
 	})
 }
 

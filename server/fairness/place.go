@@ -22,7 +22,7 @@ const crowd = 16
 func (p Place) Crowding() bool { return p.others && p.behind >= crowd }
 
 // Apart tells whether the request is to be served by Do, so that others do not wait for a processor behind it: if it computes long, or crowds.
-func (p Place) Apart() bool { return p.others && (p.work.Long || p.behind >= crowd) }
+func (p Place) Apart() bool { return p.others && p.work.Long || p.Crowding() }
 
 // Do serves the request on a thread of its own.
 func (p Place) Do(serve func()) { p.turns.lanes.do(serve) }
