@@ -91,8 +91,10 @@ func (l *lanes) free() lane {
 // serve is a thread. It ends after some time without work, and with the others.
 func (l *lanes) serve(own lane) {
 	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	defer l.ended()
+	yield()
+	widen()
+	defer narrow()
 	patience := time.NewTimer(laneStays)
 	defer patience.Stop()
 	for {

@@ -2,6 +2,7 @@ package fairness
 
 import (
 	"net/http"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -106,6 +107,32 @@ func TestAPanicOnALaneIsOneOfTheCaller(t *testing.T) {
 			t.Errorf("after panics: %v, %d threads", p, idleIn(&l))
 		}
 	})
+}
+
+// While there are lanes of any server of the process, more threads may run Go code; turns do not count them.
+func TestLanesHaveThreadsBesidesThoseOfTheProcessors(t *testing.T) {
+	before := runtime.GOMAXPROCS(0)
+	synctest.Test(t, func(t *testing.T) {
+		var one, other lanes
+		defer one.begin()()
+		endOther := other.begin()
+		during := func() (n int) {
+			one.do(func() { n = runtime.GOMAXPROCS(0) })
+			return n
+		}
+		other.do(func() {})
+		if n := during(); n != before+spare || processors() != before {
+			t.Errorf("%d threads may run Go code, want %d; %d processors, want %d", n, before+spare, processors(), before)
+		}
+		endOther()
+		synctest.Wait()
+		if n := during(); n != before+spare {
+			t.Errorf("%d threads may run Go code, want %d", n, before+spare)
+		}
+	})
+	if n := runtime.GOMAXPROCS(0); n != before {
+		t.Errorf("%d threads may run Go code when there are no lanes, want %d", n, before)
+	}
 }
 
 func TestLongRequestsAreServedApartWhileThereAreOthers(t *testing.T) {

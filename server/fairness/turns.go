@@ -2,7 +2,6 @@ package fairness
 
 import (
 	"context"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -79,7 +78,7 @@ type candidate struct {
 }
 
 func newTurns() *turns {
-	n := runtime.GOMAXPROCS(0)
+	n := processors()
 	return &turns{most: turnsPerProcessor * n, own: max(1, n-1)}
 }
 
