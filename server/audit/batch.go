@@ -37,10 +37,21 @@ type events struct {
 	from int   // where this part begins in that text
 }
 
-// encode has one event take the place of all.
+// clear removes all.
+func (e *events) clear() { e.text, e.ends = e.text[:0], e.ends[:0] }
+
+// encode adds an event.
 func (e *events) encode(one *event) {
-	e.text, e.ends = append(one.append(e.text[:0]), '\n'), e.ends[:0]
+	e.text = append(one.append(e.text), '\n')
 	e.ends = append(e.ends, len(e.text))
+}
+
+// append adds events.
+func (e *events) append(more events) {
+	for _, end := range more.ends {
+		e.ends = append(e.ends, len(e.text)+end)
+	}
+	e.text = append(e.text, more.text...)
 }
 
 // add adds a line.
@@ -74,20 +85,20 @@ func newBatch(o BatchOptions) *batch {
 	return &batch{o: o, some: make(chan struct{}, 1), enough: make(chan struct{}, 1)}
 }
 
-// add takes an event, a line. False says that there was no room.
-func (b *batch) add(line []byte) bool {
+// add takes one or two events. False says that there was no room.
+func (b *batch) add(more events) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.waiting >= b.o.BufferSize {
 		return false
 	}
-	b.waiting++
-	before := len(b.adding.text)
-	b.adding.add(line)
-	if len(b.adding.ends) == 1 {
+	b.waiting += len(more.ends)
+	text, n := len(b.adding.text), len(b.adding.ends)
+	b.adding.append(more)
+	if n == 0 {
 		signal(b.some)
 	}
-	if len(b.adding.ends) == b.o.MaxSize || before < b.enoughText && len(b.adding.text) >= b.enoughText {
+	if n < b.o.MaxSize && len(b.adding.ends) >= b.o.MaxSize || text < b.enoughText && len(b.adding.text) >= b.enoughText {
 		signal(b.enough)
 	}
 	return true

@@ -28,7 +28,9 @@ func TestAFileIsWrittenInBatches(t *testing.T) {
 			t.Helper()
 			lines += n
 			for range n {
-				if !b.batch.add([]byte(strings.Repeat("x", 1023) + "\n")) {
+				var one events
+				one.add([]byte(strings.Repeat("x", 1023) + "\n"))
+				if !b.batch.add(one) {
 					t.Fatal("no room")
 				}
 			}

@@ -71,11 +71,6 @@ func (c *common) encode(e *event, all *users) {
 	c.b = appendTime(b, e.received)
 }
 
-// changesNothing reports whether the event is the beginning of a get. It may be written together with the end.
-func (e *event) changesNothing() bool {
-	return e.stage == RequestReceived && e.at.IsResource && e.at.Verb == "get" && e.at.Subresource == ""
-}
-
 // newID makes a random UUID. It only needs to be unique, so no randomness of the system is used for it.
 func newID() string {
 	var random [16]byte

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -46,27 +45,24 @@ func (o FileOptions) open(log *slog.Logger) (*backend, error) {
 		return nil, fmt.Errorf("the mode %q of the audit log is none of batch, blocking and blocking-strict", o.Mode)
 	}
 	if o.Path == "-" {
-		b.sink = &file{out: os.Stdout, log: log, failed: &b.failed}
+		b.sink = &file{out: os.Stdout, log: log}
 		return b, nil
 	}
-	f := &file{o: o, log: log, max: int64(cmp.Or(o.MaxSize, 100)) << 20, failed: &b.failed}
+	f := &file{o: o, log: log, max: int64(cmp.Or(o.MaxSize, 100)) << 20}
 	b.sink = f
 	return b, f.reopen()
 }
 
 // file is a sink that rotates.
 type file struct {
-	o      FileOptions
-	log    *slog.Logger
-	max    int64
-	failed *atomic.Int64
+	o   FileOptions
+	log *slog.Logger
+	max int64
 
-	mu     sync.Mutex // guards what follows
-	out    io.Writer
-	file   *os.File // nil for the standard output
-	size   int64
-	buffer []byte // events that are held
-	timer  bool   // flush will be called
+	mu   sync.Mutex // guards what follows
+	out  io.Writer
+	file *os.File // nil for the standard output
+	size int64
 }
 
 func (f *file) reopen() error {
@@ -85,60 +81,11 @@ func (f *file) reopen() error {
 	return nil
 }
 
-// write writes events, behind those that are held.
+// write writes events to the file, or to the next one.
 func (f *file) write(_ context.Context, all events) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.buffer) == 0 {
-		return f.put(all.text)
-	}
-	f.buffer = append(f.buffer, all.text...)
-	return f.flush()
-}
-
-// heldFor is how long an event is held at most.
-const heldFor = 100 * time.Millisecond
-
-// hold writes an event together with the next one, or soon.
-func (f *file) hold(one events) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.buffer = append(f.buffer, one.text...)
-	if f.timer {
-		return
-	}
-	f.timer = true
-	time.AfterFunc(heldFor, func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.timer = false
-		f.flushHeld()
-	})
-}
-
-// flushHeld writes the events that are held. f.mu is held.
-func (f *file) flushHeld() {
-	if len(f.buffer) == 0 {
-		return
-	}
-	if err := f.flush(); err != nil {
-		f.failed.Add(1)
-	}
-}
-
-// flush writes the buffer. f.mu is held.
-func (f *file) flush() error {
-	defer func() {
-		f.buffer = f.buffer[:0]
-		if cap(f.buffer) > mostKept {
-			f.buffer = nil
-		}
-	}()
-	return f.put(f.buffer)
-}
-
-// put writes lines to the file, or to the next one. f.mu is held.
-func (f *file) put(lines []byte) error {
+	lines := all.text
 	if f.max > 0 && f.size > 0 && f.size+int64(len(lines)) > f.max {
 		if err := f.rotate(time.Now()); err != nil {
 			f.log.Error("the audit log cannot be rotated", "error", err)
@@ -205,7 +152,6 @@ func (f *file) clean(now time.Time) error {
 func (f *file) close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.flushHeld()
 	if f.file == nil {
 		return nil
 	}

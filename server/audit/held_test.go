@@ -1,7 +1,10 @@
 package audit
 
 import (
+	"bytes"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,34 +45,46 @@ func TestTheBeginningOfAGetIsWrittenWithItsEndOrSoon(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l := &Log{backends: []*backend{b}}
-			e := &event{at: &auth.Attributes{Verb: one.verb, Subresource: one.subresource, IsResource: true}, stage: RequestReceived}
-			emit := func(s Stage) {
-				e.stage = s
-				if err := l.emit(e); err != nil {
+			l := &Log{backends: []*backend{b}, policy: &Policy{Rules: []Rule{{level: Metadata}}}}
+			begin := func() *Record {
+				t.Helper()
+				at := auth.Attributes{Verb: one.verb, Subresource: one.subresource, IsResource: true}
+				r, err := l.Begin(httptest.NewRequest(http.MethodGet, "/", nil), "id", at, time.Now())
+				if err != nil {
 					t.Fatal(err)
 				}
+				return r
 			}
-			emit(RequestReceived)
+			first := begin()
 			if held := stages(t, path) == ""; held != one.held {
 				t.Errorf("%+v: on file are %q", one, stages(t, path))
 			}
-			emit(ResponseComplete)
+			first.Complete(http.StatusOK, nil)
 			if got := stages(t, path); got != "RequestReceived ResponseComplete" {
 				t.Errorf("%+v: on file are %q", one, got)
 			}
-			emit(RequestReceived)
-			time.Sleep(heldFor)
+			second := begin()
+			second.Annotate("later", "than the beginning")
+			time.Sleep(2 * heldFor)
 			synctest.Wait()
 			if got := stages(t, path); got != "RequestReceived ResponseComplete RequestReceived" {
 				t.Errorf("%+v: a request that lasts has %q", one, got)
 			}
-			emit(RequestReceived)
+			second.Complete(http.StatusOK, nil)
+			if got := stages(t, path); got != "RequestReceived ResponseComplete RequestReceived ResponseComplete" {
+				t.Errorf("%+v: a request that lasted has %q", one, got)
+			}
+			begin()
+			begin().Complete(http.StatusOK, nil)
+			begin()
 			if err := l.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if got := stages(t, path); strings.Count(got, "RequestReceived") != 3 {
+			if got := stages(t, path); strings.Count(got, "RequestReceived") != 5 || strings.Count(got, "ResponseComplete") != 3 {
 				t.Errorf("%+v: at the end there are %q", one, got)
+			}
+			if text, err := os.ReadFile(path); err != nil || bytes.Count(text, []byte("than the beginning")) != 1 {
+				t.Errorf("%+v: an annotation is not in one event: %s, %v", one, text, err)
 			}
 			time.Sleep(time.Second)
 			if n := b.failed.Load(); n != 0 {

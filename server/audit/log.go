@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -27,6 +28,7 @@ type Log struct {
 	buffers  sync.Pool // of *events
 	commons  sync.Pool // of *common
 	users    users
+	held     held
 
 	events   atomic.Int64
 	byLevel  [RequestResponse + 1]atomic.Int64
@@ -111,6 +113,7 @@ func (l *Log) Run(ctx context.Context) error {
 func (l *Log) Close() error {
 	last, cancel := context.WithTimeout(context.Background(), timeToEnd)
 	defer cancel()
+	l.held.write(time.Now())
 	var err error
 	for _, b := range l.backends {
 		if b.batch != nil {
@@ -124,18 +127,22 @@ func (l *Log) Close() error {
 // errUnwritten refuses a request whose beginning could not be written, in the mode blocking-strict.
 var errUnwritten = errors.New("the audit event could not be written")
 
-// emit hands an event to all backends.
-func (l *Log) emit(e *event) error {
-	l.events.Add(1)
+// emit hands an event to all backends, and before it another one of the same request, if that is not nil.
+func (l *Log) emit(first, e *event) error {
 	l.share(e)
 	buffer, _ := l.buffers.Get().(*events)
 	if buffer == nil {
 		buffer = &events{}
 	}
+	buffer.clear()
+	if first != nil {
+		buffer.encode(first)
+	}
 	buffer.encode(e)
+	l.events.Add(int64(len(buffer.ends)))
 	var failed error
 	for _, b := range l.backends {
-		if err := b.take(e, *buffer); err != nil && b.strict && e.stage == RequestReceived {
+		if err := b.take(first, e, *buffer); err != nil && b.strict && e.stage == RequestReceived {
 			failed = errUnwritten
 		}
 	}
@@ -172,25 +179,24 @@ func (l *Log) unshare(e *event) {
 	e.common = nil
 }
 
-// take writes an event, or has it written later.
-func (b *backend) take(e *event, encoded events) error {
+// take writes an event, or has it written later, with that before it.
+func (b *backend) take(first, e *event, encoded events) error {
 	if b.legacy {
 		encoded = events{}
+		if first != nil {
+			encoded.add(first.line())
+		}
 		encoded.add(e.line())
 	}
 	if b.batch != nil {
-		if !b.batch.add(encoded.text) {
-			b.failed.Add(1)
+		if !b.batch.add(encoded) {
+			b.failed.Add(int64(len(encoded.ends)))
 		}
-		return nil
-	}
-	if f, ok := b.sink.(*file); ok && !b.strict && e.changesNothing() {
-		f.hold(encoded)
 		return nil
 	}
 	err := b.sink.write(context.Background(), encoded)
 	if err != nil {
-		b.failed.Add(1)
+		b.failed.Add(int64(len(encoded.ends)))
 	}
 	return err
 }

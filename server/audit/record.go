@@ -22,6 +22,9 @@ type Record struct {
 	event event
 	at    auth.Attributes
 	begun bool // ResponseStarted has been written
+	early bool // RequestReceived is held, and to be written; guarded by mu
+
+	next, last *Record // of the ring of those that are held; guarded by its mu
 
 	annotations [2]annotation // room for those of authorization
 }
@@ -68,6 +71,14 @@ func (l *Log) Begin(r *http.Request, id string, at auth.Attributes, received tim
 	rec := l.record(r, id, at, received)
 	if rec == nil {
 		return nil, nil
+	}
+	if rec.omits(RequestReceived) {
+		return rec, nil
+	}
+	l.share(&rec.event)
+	if rec.mayHold() {
+		l.held.hold(rec)
+		return rec, nil
 	}
 	return rec, rec.write(RequestReceived, received)
 }
@@ -301,11 +312,19 @@ func (r *Record) Panicked() {
 
 // write hands an event on, unless its stage is left out.
 func (r *Record) write(s Stage, now time.Time) error {
-	if r.rule.omitted&(1<<s) != 0 {
+	if r.omits(s) {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.event.stage, r.event.happened = s, now
-	return r.log.emit(&r.event)
+	if !r.early {
+		return r.log.emit(nil, &r.event)
+	}
+	r.early = false
+	r.log.held.release(r)
+	begin := r.beginning()
+	return r.log.emit(&begin, &r.event)
 }
+
+func (r *Record) omits(s Stage) bool { return r.rule.omitted&(1<<s) != 0 }
