@@ -459,6 +459,33 @@ func TestAKubeletThatStartsAnewUnstagesWhatWasLeft(t *testing.T) {
 	w.called("unstage:h")
 }
 
+func TestAVolumeForOnePodIsKeptFromOthers(t *testing.T) {
+	w := start(t)
+	w.attaches(false, nil)
+	mount := func(uid string, modes ...corev1.PersistentVolumeAccessMode) error {
+		claim, pv := volume()
+		pv.Spec.AccessModes = modes
+		_, err := w.drivers.Persistent(t.Context(), pod(uid), claim, pv, false)
+		return err
+	}
+	if err := errors.Join(mount("1", corev1.ReadWriteOncePod), mount("1", corev1.ReadWriteOncePod)); err != nil {
+		t.Fatal(err)
+	}
+	w.run() // another kubelet, which knows nothing
+	if err := mount("2", corev1.ReadWriteOncePod); err == nil || !strings.Contains(err.Error(), "already in use by another pod") {
+		t.Errorf("a second pod gets the volume: %v", err)
+	}
+	if err := mount("3", corev1.ReadWriteOncePod, corev1.ReadWriteOnce); err != nil {
+		t.Errorf("a volume that several may have is kept from them: %v", err)
+	}
+	w.plugin.took()
+	w.release("3", "unpublish:h")
+	w.release("1", "unpublish:h")
+	if err := mount("2", corev1.ReadWriteOncePod); err != nil {
+		t.Errorf("the volume is kept from a pod when the other has gone: %v", err)
+	}
+}
+
 func TestAVolumeWaitsForItsAttachment(t *testing.T) {
 	w := start(t)
 	claim, pv := volume()

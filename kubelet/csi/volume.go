@@ -123,6 +123,9 @@ func (m *mount) begin(ctx context.Context) error {
 		m.record.Attached = true
 		m.record.Attachment = fmt.Sprintf("csi-%x", sha256.Sum256([]byte(m.record.Handle+m.record.Driver+m.record.Node)))
 	}
+	if err := m.alone(); err != nil {
+		return err
+	}
 	before, err := load(m.directory)
 	if err := save(m.directory, &m.record); err != nil {
 		return err
@@ -143,6 +146,26 @@ func (m *mount) begin(ctx context.Context) error {
 		return fmt.Errorf("volume %s is not attached yet", m.record.Name)
 	}
 	m.published = a.Status.AttachmentMetadata
+	return nil
+}
+
+var errInUse = errors.New("volume uses the ReadWriteOncePod access mode and is already in use by another pod")
+
+// alone returns an error if another pod of the node has a volume that only one may have. Pods that the scheduler places meet no other: these have been given a node by
+// somebody else.
+func (m *mount) alone() error {
+	if len(m.modes) != 1 || m.modes[0] != corev1.ReadWriteOncePod {
+		return nil
+	}
+	all, err := m.records("*")
+	if err != nil {
+		return err
+	}
+	for directory, r := range all {
+		if directory != m.directory && r.volume() == m.record.volume() {
+			return errInUse
+		}
+	}
 	return nil
 }
 

@@ -63,6 +63,7 @@ func TestTrustBundlesReachThePodsThatUseThem(t *testing.T) {
 		go func() { ended <- f.Run(ctx) }()
 		defer func() { stop(); <-ended }()
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p", UID: "u"}}
+		pod.Spec.Containers = []corev1.Container{{Name: "c", VolumeMounts: []corev1.VolumeMount{{Name: "v", MountPath: "/v"}}}}
 		name, missing, signer, yes := "plain", "missing", "a.example/s", true
 		get := func(s corev1.ClusterTrustBundleProjection) (string, error) {
 			s.Path = "ca.crt"

@@ -125,13 +125,39 @@ func (f *Furnisher) Directory(uid types.UID, volume string) string {
 	return f.volumeDirectory(string(uid), volume)
 }
 
+// used are the names of the volumes that a container mounts or has as a device. Others are not made ready, and nothing that they lack keeps a pod from starting.
+func used(pod *corev1.Pod) map[string]bool {
+	names := map[string]bool{}
+	add := func(mounts []corev1.VolumeMount, devices []corev1.VolumeDevice) {
+		for i := range mounts {
+			names[mounts[i].Name] = true
+		}
+		for i := range devices {
+			names[devices[i].Name] = true
+		}
+	}
+	for _, all := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range all {
+			add(all[i].VolumeMounts, all[i].VolumeDevices)
+		}
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		add(pod.Spec.EphemeralContainers[i].VolumeMounts, pod.Spec.EphemeralContainers[i].VolumeDevices)
+	}
+	return names
+}
+
 // Prepare makes a pod's volumes and devices ready, or brings them up to date.
 func (f *Furnisher) Prepare(ctx context.Context, pod *corev1.Pod) error {
 	if err := os.MkdirAll(filepath.Join(f.podDirectory(string(pod.UID)), "volumes"), 0o755); err != nil {
 		return err
 	}
+	wanted := used(pod)
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
+		if !wanted[v.Name] {
+			continue
+		}
 		if err := f.volume(ctx, pod, v); err != nil {
 			return fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", v.Name, err)
 		}

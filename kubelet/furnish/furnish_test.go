@@ -93,6 +93,14 @@ func subject() *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "u1", Labels: map[string]string{"b": "2", "a": "1"}}}
 }
 
+// with returns a pod with a volume that its container mounts.
+func with(v corev1.VolumeSource) *corev1.Pod {
+	pod := subject()
+	pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: v}}
+	pod.Spec.Containers = []corev1.Container{{Name: "c", VolumeMounts: []corev1.VolumeMount{{Name: "v", MountPath: "/v"}}}}
+	return pod
+}
+
 func specOf(pod *corev1.Pod, c *corev1.Container) *container.Spec {
 	return &container.Spec{Pod: pod, Container: c, Sandbox: &container.SandboxSpec{Pod: pod}}
 }
@@ -118,8 +126,7 @@ func TestChangesOfConfigMapsReachThePodsThatUseThem(t *testing.T) {
 	kube := fake.NewClientset(cm)
 	changed := make(chan worker.Key, 10)
 	f := running(t, Options{Root: t.TempDir(), Kube: kube, Changed: func(key worker.Key) { changed <- key }})
-	pod := subject()
-	pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "cm"}}}}}
+	pod := with(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "cm"}}})
 	content := func() string {
 		t.Helper()
 		if err := f.Prepare(t.Context(), pod); err != nil {
@@ -208,8 +215,7 @@ func TestTheEnvironmentCombinesAllSources(t *testing.T) {
 
 func TestAPodWithAMissingRequiredObjectDoesNotStart(t *testing.T) {
 	f := running(t, Options{Root: t.TempDir(), Kube: fake.NewClientset()})
-	pod := subject()
-	pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "none"}}}}}
+	pod := with(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "none"}}})
 	if err := f.Prepare(t.Context(), pod); err == nil || !strings.Contains(err.Error(), `configmap "none" not found`) {
 		t.Errorf("without its config map the pod is prepared: %v", err)
 	}
@@ -222,6 +228,16 @@ func TestAPodWithAMissingRequiredObjectDoesNotStart(t *testing.T) {
 	c = &corev1.Container{Name: "main", SecurityContext: &corev1.SecurityContext{RunAsNonRoot: &yes, RunAsUser: &root}}
 	if err := f.Furnish(t.Context(), specOf(subject(), c), nil); err == nil || !strings.Contains(err.Error(), "breaks non-root policy") {
 		t.Errorf("root is let in: %v", err)
+	}
+	pod.Spec.Containers[0].VolumeMounts = nil
+	if err := f.Prepare(t.Context(), pod); err != nil {
+		t.Errorf("a volume that no container uses keeps the pod from starting: %v", err)
+	}
+	pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+		Name: "look", VolumeMounts: []corev1.VolumeMount{{Name: "v", MountPath: "/v"}},
+	}}}
+	if err := f.Prepare(t.Context(), pod); err == nil {
+		t.Error("the volume of an ephemeral container is not made ready")
 	}
 }
 

@@ -58,6 +58,7 @@ func TestALocalVolumeIsGivenToTheGroupOfEachPodOnce(t *testing.T) {
 			}
 			f, pod := claimedLocal(t, link, corev1.PersistentVolumeFilesystem)
 			pod.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = c.readOnly
+			pod.Spec.Containers = []corev1.Container{{Name: "c", VolumeMounts: []corev1.VolumeMount{{Name: "v", MountPath: "/data"}}}}
 			if c.group {
 				pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: new(int64(os.Getgid()))}
 			}

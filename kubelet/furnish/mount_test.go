@@ -137,9 +137,7 @@ func TestReleaseUnmountsSubPathsAndKeepsTheirContent(t *testing.T) {
 }
 
 func memoryPod(medium corev1.StorageMedium) *corev1.Pod {
-	pod := subject()
-	pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}}}}
-	return pod
+	return with(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}})
 }
 
 func TestAMemoryVolumeIsMountedAgainAfterAReboot(t *testing.T) {

@@ -23,8 +23,8 @@ type suite struct {
 	measured    []string // the IDs of processes
 }
 
-// alone matches the tests that want a cluster for themselves.
-const alone = `\[Serial\]|\[Disruptive\]`
+// alone is the labels of the tests that want a cluster for themselves.
+const alone = "Serial || Disruptive"
 
 // progressEvery is how often a run says how far it is.
 const progressEvery = 30 * time.Second
@@ -38,20 +38,16 @@ func (s suite) run(ctx context.Context, k kit) error {
 	if err := os.WriteFile(k.path("repositories.yaml"), []byte(repositories), 0o644); err != nil {
 		return err
 	}
-	skip := alone
-	if s.skip != "" {
-		skip += "|" + s.skip
-	}
 	var total outcome
 	for _, p := range []struct {
-		name  string
-		procs int
-		flags []string
+		name   string
+		procs  int
+		labels string
 	}{
-		{"together", s.procs, []string{"--focus=" + s.focus, "--skip=" + skip}},
-		{"alone", 1, []string{"--focus=(" + s.focus + ").*(" + alone + ")|(" + alone + ").*(" + s.focus + ")", "--skip=" + s.skip}},
+		{"together", s.procs, "!(" + alone + ")"},
+		{"alone", 1, alone},
 	} {
-		o, err := s.part(ctx, k, p.name, p.procs, p.flags)
+		o, err := s.part(ctx, k, p.name, p.procs, []string{"--focus=" + s.focus, "--skip=" + s.skip, "--label-filter=" + p.labels})
 		if err != nil {
 			return err
 		}
