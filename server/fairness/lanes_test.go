@@ -111,27 +111,37 @@ func TestAPanicOnALaneIsOneOfTheCaller(t *testing.T) {
 
 // While there are lanes of any server of the process, more threads may run Go code; turns do not count them.
 func TestLanesHaveThreadsBesidesThoseOfTheProcessors(t *testing.T) {
-	before := runtime.GOMAXPROCS(0)
-	synctest.Test(t, func(t *testing.T) {
-		var one, other lanes
-		defer one.begin()()
-		endOther := other.begin()
-		during := func() (n int) {
-			one.do(func() { n = runtime.GOMAXPROCS(0) })
-			return n
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for _, before := range []int{runtime.NumCPU(), runtime.NumCPU() - 1} {
+		if before == 0 {
+			continue
 		}
-		other.do(func() {})
-		if n := during(); n != before+spare || processors() != before {
-			t.Errorf("%d threads may run Go code, want %d; %d processors, want %d", n, before+spare, processors(), before)
+		runtime.GOMAXPROCS(before)
+		want := before + spare
+		if before < runtime.NumCPU() {
+			want = before
 		}
-		endOther()
-		synctest.Wait()
-		if n := during(); n != before+spare {
-			t.Errorf("%d threads may run Go code, want %d", n, before+spare)
+		synctest.Test(t, func(t *testing.T) {
+			var one, other lanes
+			defer one.begin()()
+			endOther := other.begin()
+			during := func() (n int) {
+				one.do(func() { n = runtime.GOMAXPROCS(0) })
+				return n
+			}
+			other.do(func() {})
+			if n := during(); n != want || processors() != before {
+				t.Errorf("%d threads may run Go code, want %d; %d processors, want %d", n, want, processors(), before)
+			}
+			endOther()
+			synctest.Wait()
+			if n := during(); n != want {
+				t.Errorf("%d threads may run Go code, want %d", n, want)
+			}
+		})
+		if n := runtime.GOMAXPROCS(0); n != before {
+			t.Errorf("%d threads may run Go code when there are no lanes, want %d", n, before)
 		}
-	})
-	if n := runtime.GOMAXPROCS(0); n != before {
-		t.Errorf("%d threads may run Go code when there are no lanes, want %d", n, before)
 	}
 }
 

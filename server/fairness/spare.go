@@ -22,8 +22,17 @@ func widen() {
 	defer w.mu.Unlock()
 	if w.wanted++; w.wanted == 1 {
 		w.before = runtime.GOMAXPROCS(0)
-		runtime.GOMAXPROCS(w.before + spare)
+		runtime.GOMAXPROCS(wider(w.before))
 	}
+}
+
+// wider is how many threads may run Go code while there are lanes. If somebody lets the program have less than all processors, it stays with that: a container
+// that has used its share is stopped until the next tenth of a second.
+func wider(before int) int {
+	if before < runtime.NumCPU() {
+		return before
+	}
+	return before + spare
 }
 
 func narrow() {
