@@ -342,6 +342,40 @@ func TestAPodThatIsDeletedMaySucceedASecondLong(t *testing.T) {
 	}
 }
 
+func TestPodsThatFailTogetherAreCountedTogether(t *testing.T) {
+	for _, together := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			c := prepare(t)
+			looptest.Start(t, c.clients, job.Options{}.Entry())
+			c.job(func(j *batchv1.Job) {
+				j.Spec.Completions, j.Spec.Parallelism, j.Spec.BackoffLimit = ptr(2), ptr(2), ptr(0)
+			})
+			fail := func(pod *corev1.Pod) {
+				looptest.Edit(c.server, "pods", pod.Namespace, pod.Name, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })
+				time.Sleep(500 * time.Millisecond)
+			}
+			status := func() batchv1.JobStatus { return looptest.All[batchv1.Job](c.server, "jobs")[0].Status }
+			pods := c.pods()
+			fail(pods[0])
+			if s := status(); s.Failed != 0 || len(s.Conditions) != 0 {
+				t.Errorf("the Job ends before the other pod has had time to: %+v", s)
+			}
+			if together {
+				fail(pods[1])
+			}
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			s := status()
+			if s.Failed != 2 || s.Conditions[len(s.Conditions)-1].Type != batchv1.JobFailed {
+				t.Errorf("together %v: at the end the status is %+v", together, s)
+			}
+			if left := len(c.pods()); together && left != 2 || !together && left != 1 {
+				t.Errorf("together %v: %d pods are left", together, left)
+			}
+		})
+	}
+}
+
 const running = -1 // the outcome of a pod that keeps running
 
 type cluster struct {
