@@ -63,6 +63,23 @@ func TestASilentNodeIsUnreachableAndItsPodsAreEvictedAfterTheirTolerationSeconds
 	})
 }
 
+// Who said that nobody knows whether the node is ready has given it up.
+func TestASilentNodeThatIsUnknownAlreadyIsNotGivenUpOnceMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t, 2)
+		looptest.Edit(c.server, "nodes", "", "node-0", func(n *corev1.Node) {
+			n.Status.Conditions[0].Status, n.Status.Conditions[0].Reason = corev1.ConditionUnknown, "Mine"
+		})
+		c.renew(2*time.Minute, 1)
+		if all := c.node(0).Status.Conditions; len(all) != 1 || all[0].Reason != "Mine" {
+			t.Errorf("conditions %v", all)
+		}
+		if keys := c.taints(0); !slices.Equal(keys, []string{"node.kubernetes.io/unreachable:NoExecute", "node.kubernetes.io/unreachable:NoSchedule"}) {
+			t.Errorf("taints %v", keys)
+		}
+	})
+}
+
 func TestNothingIsEvictedWhenAllNodesFailAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, 4)
@@ -186,6 +203,74 @@ func TestCancelledEvictionsAreReported(t *testing.T) {
 			t.Errorf("it was said %q, expected %q", said, want)
 		}
 	})
+}
+
+// A pod that is being deleted, or has ended, is in the way of whoever gave the node its taint as any other is.
+func TestPodsThatEndAreEvictedOnceAsWell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t, 2)
+		for _, name := range []string{"ending", "ended"} {
+			looptest.Create(c.server, "pods", "default", &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{"example.com/mine"}}, Spec: corev1.PodSpec{NodeName: "node-0", Containers: looptest.Containers()},
+				Status: corev1.PodStatus{Phase: map[string]corev1.PodPhase{"ending": corev1.PodRunning, "ended": corev1.PodSucceeded}[name]},
+			})
+		}
+		if err := c.clients.Kube.CoreV1().Pods("default").Delete(t.Context(), "ending", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, taint := range []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoExecute}, {Key: "other", Effect: corev1.TaintEffectNoSchedule}, {Key: "third", Effect: corev1.TaintEffectNoExecute}} {
+			looptest.Edit(c.server, "nodes", "", "node-0", func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, taint) })
+			c.renew(10*time.Second, 0, 1)
+		}
+		for _, p := range looptest.All[corev1.Pod](c.server, "pods") {
+			if len(p.Status.Conditions) != 1 || p.Status.Conditions[0].Reason != "DeletionByTaintManager" || p.DeletionTimestamp == nil {
+				t.Errorf("pod %s is not evicted: %v", p.Name, p.Status.Conditions)
+			}
+		}
+		c.expectSaid("Marking for deletion Pod default/ended", "Marking for deletion Pod default/ending")
+	})
+}
+
+func TestAnEvictionIsCancelledWhenThePodIsGoneOrMustGoAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t, 4)
+		c.pod("removed", "node-0", 600)
+		c.pod("hurried", "node-0", 600)
+		c.pod("homeless", "node-1", 600)
+		c.renew(2*time.Minute, 2, 3)
+		remove := func(name string) {
+			if err := c.clients.Kube.CoreV1().Pods("default").Delete(t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil {
+				t.Fatal(err)
+			}
+			c.renew(10*time.Second, 2, 3)
+		}
+		remove("removed")
+		looptest.Edit(c.server, "nodes", "", "node-0", func(n *corev1.Node) {
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "mine", Effect: corev1.TaintEffectNoExecute})
+		})
+		if err := c.clients.Kube.CoreV1().Nodes().Delete(t.Context(), "node-1", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		c.renew(10*time.Second, 2, 3)
+		c.expect("homeless")
+		remove("homeless")
+		c.expectSaid("Cancelling deletion of Pod default/homeless", "Cancelling deletion of Pod default/hurried", "Cancelling deletion of Pod default/removed", "Marking for deletion Pod default/hurried")
+	})
+}
+
+// expectSaid compares what was said of evictions, as often as it was said.
+func (c *cluster) expectSaid(want ...string) {
+	c.t.Helper()
+	var said []string
+	for _, e := range looptest.All[corev1.Event](c.server, "events") {
+		if e.Reason == "TaintManagerEviction" {
+			said = append(said, slices.Repeat([]string{e.Message}, int(max(1, e.Count)))...)
+		}
+	}
+	slices.Sort(said)
+	if !slices.Equal(said, want) {
+		c.t.Errorf("it was said %q, expected %q", said, want)
+	}
 }
 
 func TestOptionsDecideWhichPodsAreEvicted(t *testing.T) {

@@ -146,6 +146,34 @@ func TestAnUpdateRespectsMaxUnavailable(t *testing.T) {
 	})
 }
 
+// A pod that is unavailable already counts among those that may be. It must not stop the update that would mend it.
+func TestAnUpdateReplacesPodsThatNeverBecomeAvailable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := prepare(t)
+		c.nodes.Unready = func(p *corev1.Pod) bool { return p.Name != "web-2" && p.Spec.Containers[0].Image == "image" }
+		c.run()
+		c.create(4, func(s *appsv1.StatefulSet) {
+			s.Spec.PodManagementPolicy = appsv1.ParallelPodManagement
+			partition(s, 1)
+		})
+		c.settle()
+		stop := looptest.Observe(c.server, func() {
+			for _, p := range c.pods() {
+				if p.Name == "web-2" && p.Spec.Containers[0].Image == "image" && p.DeletionTimestamp != nil {
+					t.Error("the only pod that is available is replaced while others, that the partition keeps, are not available")
+				}
+			}
+		})
+		c.image("image:2")
+		c.settle()
+		stop()
+		c.expectImages("image image:2 image image:2")
+		c.edit(func(s *appsv1.StatefulSet) { partition(s, 0) })
+		c.settle()
+		c.expectImages("image:2 image:2 image:2 image:2")
+	})
+}
+
 func TestOnDeleteWaitsUntilAPodIsDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)

@@ -2,6 +2,7 @@ package statefulset
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -126,26 +127,32 @@ func (s *state) firstUnhealthy() *podview.Pod {
 	return nil
 }
 
-// roll deletes pods of other revisions than the new one, from the highest ordinal down to the partition.
+// roll deletes pods of other revisions than the new one, from the highest ordinal down to the partition, and as many as may be unavailable. Where pods do not
+// wait for each other, those that are unavailable go at once: they may never become available, and nobody misses them.
 func (s *state) roll(ctx context.Context) (wait bool, err error) {
 	if !s.rolls() {
 		return false, nil
 	}
 	room := s.maxUnavailable()
-	for _, at := range s.slots {
-		if !healthy(at.pod) || !s.available(at.pod) {
+	var useful, useless []*podview.Pod
+	for i, at := range slices.Backward(s.slots) {
+		p := at.pod
+		available := healthy(p) && s.available(p)
+		if !available {
 			room--
 		}
-	}
-	for i := len(s.slots) - 1; i >= s.partition() && room > 0; i-- {
-		p := s.slots[i].pod
-		if p == nil || revisionOf(p) == s.update.Name || p.DeletionTimestamp != nil {
-			continue
+		switch {
+		case i < s.partition() || p == nil || revisionOf(p) == s.update.Name || p.DeletionTimestamp != nil:
+		case !available && !s.ordered():
+			useless = append(useless, p)
+		default:
+			useful = append(useful, p)
 		}
+	}
+	for _, p := range append(useless, useful[:min(len(useful), max(0, room))]...) {
 		if err := s.remove(ctx, p); err != nil {
 			return true, err
 		}
-		room--
 	}
 	return false, nil
 }

@@ -3,7 +3,8 @@
 // Guarantees: a pod that tolerates all such taints of its node without a time limit is never touched. A pod that tolerates one of
 // them for a limited time is deleted when that time has passed since the taint was added, or since the pod was created if that
 // was later. If the taint is removed in time, nothing happens. All this is computed from the objects each time, so a restart
-// loses nothing. A pod gets the condition DisruptionTarget before it is deleted.
+// loses nothing but the events of evictions that are cancelled. A pod gets the condition DisruptionTarget before it is deleted. Pods that have ended, and
+// those that are being deleted for another reason, are evicted as well, and no pod more than once.
 package tainteviction
 
 import (
@@ -53,6 +54,7 @@ type controller struct {
 	pods             *informer.Shared[*podview.Pod]
 	pendingEvictions pendingEvictions
 	sightings        sightings
+	writes           loop.Writes
 }
 
 // new returns the loop. Its keys are nodes.
@@ -82,19 +84,24 @@ func tainted(before, after *corev1.Node) (keys []loop.Key) {
 	return nil
 }
 
-// placed wakes the node of a pod that was scheduled or whose tolerations have changed, if the node has NoExecute taints.
+// placed wakes the node of a pod that was scheduled or whose tolerations have changed, if the node has NoExecute taints, and that of a pod that is gone and may
+// have been going to be evicted.
 func (e *controller) placed(before, after *podview.Pod) []loop.Key {
-	if after == nil || after.Node == "" {
+	pod := after
+	if after == nil {
+		pod = before
+	}
+	if pod == nil || pod.Node == "" {
 		return nil
 	}
-	if before != nil && before.Node == after.Node && len(before.Tolerations) == len(after.Tolerations) {
+	if after != nil && before != nil && before.Node == after.Node && len(before.Tolerations) == len(after.Tolerations) {
 		return nil // tolerations can only be added
 	}
-	node, ok := e.nodes.Get("", after.Node)
-	if !ok || len(evicting(node)) == 0 {
-		return nil
+	node, ok := e.nodes.Get("", pod.Node)
+	if ok && len(evicting(node)) > 0 || after == nil && e.pendingEvictions.has(pod.Node, pod.UID) {
+		return []loop.Key{{Name: pod.Node}}
 	}
-	return []loop.Key{{Name: node.Name}}
+	return nil
 }
 
 func evicting(node *corev1.Node) []corev1.Taint {
@@ -108,39 +115,66 @@ func evicting(node *corev1.Node) []corev1.Taint {
 }
 
 func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	if err := e.writes.Settled(ctx, key); err != nil {
+		return loop.Result{}, err
+	}
 	node, ok := e.nodes.Lookup(key)
 	if !ok {
+		e.writes.Forget(key)
 		e.sightings.date(key.Name, nil, e.now())
-		e.pendingEvictions.set(key.Name, nil)
+		e.leave(key.Name)
 		return loop.Result{}, nil
 	}
 	taints := evicting(node)
 	e.sightings.date(key.Name, taints, e.now())
-	if len(taints) == 0 {
-		e.announceCancelled(key.Name, nil)
-		return loop.Result{}, nil
-	}
 	var due []verdict
 	var next time.Duration
-	waiting := map[types.UID]bool{}
+	waiting, expired := pods{}, pods{}
 	for pod := range podview.OnNode(e.pods, key.Name) {
 		at, ends := deadline(pod, taints)
 		left := at.Sub(e.now())
 		switch {
-		case !ends || !pod.Active():
-		case left <= 0:
-			waiting[pod.UID] = true // until the cache shows that it is gone
-			due = append(due, verdict{pod, at})
-		default:
-			waiting[pod.UID] = true
+		case !ends:
+		case left > 0:
+			waiting.add(pod)
 			if next == 0 || left < next {
 				next = left
 			}
+		case evicted(pod):
+		default:
+			due = append(due, verdict{pod, at})
+			if tolerated(pod, taints) {
+				expired.add(pod)
+			}
 		}
 	}
-	e.announceCancelled(key.Name, waiting)
-	_, err := loop.SlowStart(ctx, len(due), func(ctx context.Context, i int) error { return e.evict(ctx, due[i]) })
+	e.announceCancelled(key.Name, waiting, expired)
+	_, err := loop.SlowStart(ctx, len(due), func(ctx context.Context, i int) error { return e.evict(ctx, key, due[i]) })
 	return loop.Result{After: next}, err
+}
+
+// leave keeps the pods of a node that is gone until they are gone too. Somebody else deletes them.
+func (e *controller) leave(node string) {
+	waiting := pods{}
+	for pod := range podview.OnNode(e.pods, node) {
+		if e.pendingEvictions.has(node, pod.UID) {
+			waiting.add(pod)
+		}
+	}
+	e.announceCancelled(node, waiting, nil)
+}
+
+// evicted tells that a pod was evicted already, and is still there.
+func evicted(pod *podview.Pod) bool {
+	target, marked := pod.Condition(corev1.DisruptionTarget)
+	return pod.DeletionTimestamp != nil && marked && target.Reason == reason
+}
+
+// tolerated tells that a pod tolerates each taint, be it for a limited time.
+func tolerated(pod *podview.Pod, taints []corev1.Taint) bool {
+	return !slices.ContainsFunc(taints, func(taint corev1.Taint) bool {
+		return !slices.ContainsFunc(pod.Tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(klog.Logger{}, &taint, true) })
+	})
 }
 
 // deadline returns when a pod no longer tolerates the taints, if ever.
@@ -179,19 +213,22 @@ func tolerationTimes(pod *podview.Pod, taint corev1.Taint) []time.Duration {
 	return slices.Clip(out)
 }
 
+// reason is that of the condition that an evicted pod gets.
+const reason = "DeletionByTaintManager"
+
 // verdict is a pod that has to go, and since when.
 type verdict struct {
 	pod *podview.Pod
 	at  time.Time
 }
 
-func (e *controller) evict(ctx context.Context, v verdict) error {
+func (e *controller) evict(ctx context.Context, key loop.Key, v verdict) error {
 	pod := v.pod
-	e.recordEvent(pod, "Marking for deletion Pod %s")
+	e.recordEvent(pod.UID, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, "Marking for deletion Pod %s")
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID},
 		"status": map[string]any{"conditions": []corev1.PodCondition{{
-			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByTaintManager",
+			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reason,
 			Message: "Taint manager: deleting due to NoExecute taint", LastTransitionTime: metav1.NewTime(e.now()),
 			ObservedGeneration: pod.Generation,
 		}}},
@@ -200,13 +237,16 @@ func (e *controller) evict(ctx context.Context, v verdict) error {
 		return err
 	}
 	pods := e.kube.CoreV1().Pods(pod.Namespace)
-	if _, err := pods.Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+	marked, err := pods.Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil {
 		return settled(fmt.Errorf("mark pod %s: %w", informer.KeyOf(pod), err))
 	}
+	e.writes.Wrote(key, e.pods, marked.ResourceVersion)
 	err = pods.Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}})
 	if err != nil {
 		return settled(fmt.Errorf("evict pod %s: %w", informer.KeyOf(pod), err))
 	}
+	loop.Removed(&e.writes, key, e.pods, pod)
 	e.Evicted(e.now().Sub(v.at))
 	return nil
 }
