@@ -21,6 +21,7 @@ func TestUnwantedPodsAreStoppedAndRemovedCompletely(t *testing.T) {
 	}, func(t *testing.T, w *world) {
 		w.create(podOf("web", func(p *corev1.Pod) {
 			p.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+			p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "scratch", MountPath: "/scratch"}}
 		}))
 		directory, logs := w.kubelet.furnish.Directory("uid-web", "scratch"), filepath.Join(w.kubelet.options.Logs, "default_gone_uid-gone")
 		if _, err := os.Stat(directory); err != nil {
