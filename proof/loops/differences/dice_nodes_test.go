@@ -13,10 +13,10 @@ func nodesScenario(seed uint64) scenario {
 	d := &dice{Rand: rand.New(rand.NewPCG(seed, 2)), uses: map[string]bool{}}
 	steps := []step{do(machine("a", "", ""), machine("b", d.one("", "role: x"), ""), machine("c", "", d.one("", "taints: ["+noSchedule+"]"))), do(d.inhabitants()...)}
 	for range 2 + d.IntN(3) {
-		steps = append(steps, do(d.happening()).settling(3*time.Second))
+		steps = append(steps, d.happening())
 	}
 	if d.IntN(3) == 0 {
-		steps = append(steps, do(remove("nodes/{NS}-"+d.one("a", "b"), "")).settling(60*time.Second))
+		steps = append(steps, do(remove("nodes/{NS}-"+d.one("a", "b"), "")).settling(75*time.Second)) // its pods are collected in a minute
 	}
 	return alone(fmt.Sprint("random nodes ", seed), steps...)
 }
@@ -41,10 +41,18 @@ func (d *dice) inhabitants() []request {
 	return all[:2+d.IntN(4)]
 }
 
-// happening is what happens to a node, or to a pod.
-func (d *dice) happening() request {
-	node := d.one("a", "a", "b", "c")
-	switch d.IntN(11) {
+// happening is what happens to a node, or to a pod. Kubernetes looks every five seconds for nodes to give up, and gives one up in ten seconds.
+func (d *dice) happening() step {
+	node, what := d.one("a", "a", "b", "c"), d.IntN(11)
+	if what == 4 {
+		return do(health(node, "Ready", d.one("False", "Unknown"))).settling(11 * time.Second)
+	}
+	return do(d.brief(node, what)).settling(3 * time.Second)
+}
+
+// brief is what shows its effects at once.
+func (d *dice) brief(node string, what int) request {
+	switch what {
 	case 0:
 		return taints(node, noSchedule)
 	case 1:
@@ -53,8 +61,6 @@ func (d *dice) happening() request {
 		return taints(node, "")
 	case 3:
 		return patch("nodes/{NS}-"+node, "spec: {unschedulable: "+d.one("true", "null")+"}")
-	case 4:
-		return health(node, "Ready", d.one("False", "Unknown"))
 	case 5:
 		return health(node, "Ready", "True")
 	case 6:

@@ -16,6 +16,10 @@
 //
 //	go test ./proof/loops/differences -run Random -peers DIRECTORY -random 100 -timeout 30m
 //
+// One of them is repeated by its name, with the seed that the run has told; one that makes nodes may depend on those before it:
+//
+//	MILLRACE_SEED=7000 go test ./proof/loops/differences -run Random -peers DIRECTORY -random 100 -scenarios '7003$'
+//
 // Some of the scenarios, and a few more for loops of which Kubernetes shows nothing, are played with faults too: all loops are killed before and after each kind
 // of write of each of them, requests and answers are lost, and the API is away for ten minutes. What is left must be the same as without faults, and each loop
 // must have been struck. With -all more objects are.

@@ -13,8 +13,8 @@ import (
 // kept, keptMore and keptNodes are the seeds of random scenarios that are recorded as the others are.
 var (
 	kept      = []uint64{7002, 7016, 7025, 7030, 7044, 7047, 7061, 7072, 7074, 7085, 7089, 7092, 9057}
-	keptMore  = []uint64{}
-	keptNodes = []uint64{}
+	keptMore  = []uint64{7003, 7005, 7027, 7049, 7063, 7087, 7109}
+	keptNodes = []uint64{7010, 7040, 7050, 7080, 7090}
 )
 
 func keptScenarios() (out []scenario) {
