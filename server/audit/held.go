@@ -10,7 +10,6 @@ import (
 type held struct {
 	mu    sync.Mutex
 	first *Record // the oldest; records are a ring
-	n     int
 	timer bool // late will be called
 }
 
