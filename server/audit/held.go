@@ -10,7 +10,7 @@ import (
 type held struct {
 	mu    sync.Mutex
 	first *Record // the oldest; records are a ring
-	timer bool // late will be called
+	timer bool    // late will be called
 }
 
 // heldFor is how long an event is held at most.
