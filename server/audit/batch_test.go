@@ -54,7 +54,7 @@ func TestAFileIsWrittenInBatches(t *testing.T) {
 		written("after a while", 3)
 		add(250)
 		written("little", 3)
-		add(10)
+		add(6) // the last of which is enough: 256 KiB
 		written("much", lines)
 		add(10_000) // as many as wait at most
 		time.Sleep(heldFor)
