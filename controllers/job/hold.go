@@ -22,13 +22,11 @@ const holdTime = time.Second
 // The time runs from the first such pod that a sync finds: a Job whose pods are deleted one after the other is synced every second.
 func (j *controller) hold(key loop.Key, job *batchv1.Job, pods []*podview.Pod) time.Duration {
 	m := j.recall(key)
-	undecided := slices.ContainsFunc(pods, func(pod *podview.Pod) bool {
-		return isTracked(pod) && pod.Terminating() && hasFailed(job, pod)
-	})
-	if !undecided {
-		undecided = endsBesideOthers(job, pods, m.pause, j.now())
+	if m.generation != 0 && m.generation != job.Generation {
+		return 0
 	}
-	if !undecided || m.generation != 0 && m.generation != job.Generation {
+	mayYetSucceed := func(pod *podview.Pod) bool { return isTracked(pod) && pod.Terminating() && hasFailed(job, pod) }
+	if !slices.ContainsFunc(pods, mayYetSucceed) && !endsBesideOthers(job, pods, m.pause, j.now()) {
 		return 0
 	}
 	if m.held.IsZero() {
@@ -45,7 +43,7 @@ func endsBesideOthers(job *batchv1.Job, pods []*podview.Pod, before pause, now t
 		return false
 	}
 	if (&plan{status: job.Status}).finishing() {
-		return false
+		return false // it was decided before
 	}
 	p := assess(job, pods, before, now)
 	end := p.condition(batchv1.JobFailureTarget)

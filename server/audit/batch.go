@@ -49,7 +49,7 @@ func (e *events) encode(one *event) {
 // append adds events.
 func (e *events) append(more events) {
 	for _, end := range more.ends {
-		e.ends = append(e.ends, len(e.text)+end)
+		e.ends = append(e.ends, len(e.text)+end-more.from)
 	}
 	e.text = append(e.text, more.text...)
 }
@@ -62,11 +62,11 @@ func (e *events) add(line []byte) {
 
 // part is n events, from the i-th.
 func (e *events) part(i, n int) events {
-	from := 0
+	from := e.from
 	if i > 0 {
 		from = e.ends[i-1]
 	}
-	return events{e.text[from:e.ends[i+n-1]], e.ends[i : i+n], from}
+	return events{e.text[from-e.from : e.ends[i+n-1]-e.from], e.ends[i : i+n], from}
 }
 
 // each returns the events without the ends of their lines.
@@ -85,23 +85,24 @@ func newBatch(o BatchOptions) *batch {
 	return &batch{o: o, some: make(chan struct{}, 1), enough: make(chan struct{}, 1)}
 }
 
-// add takes one or two events. False says that there was no room.
-func (b *batch) add(more events) bool {
+// add takes the first of some events, as many as there is room for, and returns how many.
+func (b *batch) add(more events) (taken int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.waiting >= b.o.BufferSize {
-		return false
+	taken = min(len(more.ends), b.o.BufferSize-b.waiting)
+	if taken <= 0 {
+		return 0
 	}
-	b.waiting += len(more.ends)
+	b.waiting += taken
 	text, n := len(b.adding.text), len(b.adding.ends)
-	b.adding.append(more)
+	b.adding.append(more.part(0, taken))
 	if n == 0 {
 		signal(b.some)
 	}
 	if n < b.o.MaxSize && len(b.adding.ends) >= b.o.MaxSize || text < b.enoughText && len(b.adding.text) >= b.enoughText {
 		signal(b.enough)
 	}
-	return true
+	return taken
 }
 
 func signal(c chan<- struct{}) {

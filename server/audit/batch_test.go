@@ -30,7 +30,7 @@ func TestAFileIsWrittenInBatches(t *testing.T) {
 			for range n {
 				var one events
 				one.add([]byte(strings.Repeat("x", 1023) + "\n"))
-				if !b.batch.add(one) {
+				if b.batch.add(one) != 1 {
 					t.Fatal("no room")
 				}
 			}
@@ -73,4 +73,28 @@ func TestAFileIsWrittenInBatches(t *testing.T) {
 			t.Errorf("%d events were lost", n)
 		}
 	})
+}
+
+func TestABatchTakesNoMoreThanItHasRoomFor(t *testing.T) {
+	b := newBatch(BatchOptions{BufferSize: 4, MaxSize: 10})
+	var two events
+	two.add([]byte("first\n"))
+	two.add([]byte("second\n"))
+	one := two.part(1, 1)
+	for i, step := range []struct {
+		more  events
+		taken int
+	}{{two, 2}, {one, 1}, {two, 1}, {two, 0}, {one, 0}} {
+		if taken := b.add(step.more); taken != step.taken {
+			t.Errorf("step %d: %d were taken, want %d", i, taken, step.taken)
+		}
+	}
+	var lines []string
+	all := b.take()
+	for line := range all.each {
+		lines = append(lines, string(line))
+	}
+	if got := strings.Join(lines, " "); got != "first second second first" {
+		t.Errorf("it has %q", got)
+	}
 }

@@ -8,12 +8,12 @@ import (
 // held are requests that only read one object, and whose beginning has not been written yet. It is written together with their end, which costs
 // less than writing twice, or soon.
 type held struct {
-	mu    sync.Mutex
-	first *Record // the oldest; records are a ring
-	timer bool    // late will be called
+	mu    sync.Mutex // guards what follows
+	first *Record    // the oldest; records are a ring
+	timer bool       // late will be called
 }
 
-// heldFor is how long an event is held at most.
+// heldFor is after how long what is still held is to be written; it may take as long again until somebody looks.
 const heldFor = 100 * time.Millisecond
 
 // mayHold reports whether the beginning of the request may be held: nothing happens before its end that somebody must account for.
@@ -38,11 +38,11 @@ func (h *held) hold(r *Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.first == nil {
-		r.next, r.last = r, r
+		r.next, r.previous = r, r
 		h.first = r
 	} else {
-		r.next, r.last = h.first, h.first.last
-		r.last.next, r.next.last = r, r
+		r.next, r.previous = h.first, h.first.previous
+		r.previous.next, r.next.previous = r, r
 	}
 	if !h.timer {
 		h.timer = true
@@ -67,8 +67,8 @@ func (h *held) releaseLocked(r *Record) {
 	if h.first == r {
 		h.first = nil
 	}
-	r.last.next, r.next.last = r.next, r.last
-	r.next, r.last = nil, nil
+	r.previous.next, r.next.previous = r.next, r.previous
+	r.next, r.previous = nil, nil
 }
 
 // late writes what has been held for long enough.

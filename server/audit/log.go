@@ -189,9 +189,7 @@ func (b *backend) take(first, e *event, encoded events) error {
 		encoded.add(e.line())
 	}
 	if b.batch != nil {
-		if !b.batch.add(encoded) {
-			b.failed.Add(int64(len(encoded.ends)))
-		}
+		b.failed.Add(int64(len(encoded.ends) - b.batch.add(encoded)))
 		return nil
 	}
 	err := b.sink.write(context.Background(), encoded)

@@ -24,7 +24,7 @@ type Record struct {
 	begun bool // ResponseStarted has been written
 	early bool // RequestReceived is held, and to be written; guarded by mu
 
-	next, last *Record // of the ring of those that are held; guarded by its mu
+	next, previous *Record // of the ring of those that are held; guarded by its mu
 
 	annotations [2]annotation // room for those of authorization
 }
@@ -75,8 +75,8 @@ func (l *Log) Begin(r *http.Request, id string, at auth.Attributes, received tim
 	if rec.omits(RequestReceived) {
 		return rec, nil
 	}
-	l.share(&rec.event)
 	if rec.mayHold() {
+		l.share(&rec.event)
 		l.held.hold(rec)
 		return rec, nil
 	}
