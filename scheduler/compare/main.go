@@ -2,7 +2,7 @@
 // the other. It prints the rate, the CPU time and how evenly the pods are distributed.
 //
 //	compare --millrace PATH [--kube-scheduler PATH] [--server memory|etcd | --kubeconfig FILE]
-//	        [--nodes 1000,5000] [--pods 5000] [--kinds plain,spread,service,apart,volume,preempt] [--runs 1] [--binder 128]
+//	        [--nodes 1000,5000] [--pods 5000] [--kinds plain,spread,service,apart,volume,preempt] [--runs 1] [--binder 128] [--timeout 5m]
 //
 // The server is one of this project, in memory or with an embedded etcd, unless a kubeconfig names another. kube-scheduler waits for
 // all kinds that it watches. If the server has no resource.k8s.io, kube-scheduler is started with that disabled, which not every
@@ -92,7 +92,7 @@ func (w *world) match(ctx context.Context, o options, kind string) error {
 	s := score{}
 	for range o.runs {
 		for _, c := range o.contenders(w.namespace) {
-			r, err := w.round(ctx, c, kind, o.pods)
+			r, err := w.round(ctx, o, c, kind)
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.name, err)
 			}

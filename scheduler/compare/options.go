@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // options are the command line's options.
@@ -16,6 +17,7 @@ type options struct {
 	nodes                                       []int
 	kinds                                       []string
 	pods, runs, binder                          int
+	timeout                                     time.Duration
 	withoutClaims                               bool // the server does not have the kinds of resource.k8s.io
 }
 
@@ -30,6 +32,7 @@ func parse() (o options, err error) {
 	flag.IntVar(&o.pods, "pods", 5000, "how many pods are placed at a time")
 	flag.IntVar(&o.runs, "runs", 1, "how often each has its turn")
 	flag.IntVar(&o.binder, "binder", 128, "how many bindings the bare binder posts at a time; 0: it does not take part")
+	flag.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long one scheduler may take")
 	flag.Parse()
 	if (o.kubeconfig == "") == (o.server == "") {
 		return o, errors.New("either --kubeconfig or --server must say which API server")

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,13 +16,11 @@ import (
 	"github.com/millrace/millrace/informer"
 )
 
-// atMost is the timeout of one contender.
-const atMost = 5 * time.Minute
-
 // round lets one contender place pods that exist before it is started.
-func (w *world) round(ctx context.Context, c contender, kind string, pods int) (result, error) {
-	ctx, cancel := context.WithTimeout(ctx, atMost)
+func (w *world) round(ctx context.Context, o options, c contender, kind string) (result, error) {
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
+	pods := o.pods
 	if most := kindsOfPods[kind].most; most != nil {
 		pods = min(pods, most(w.nodes))
 	}
@@ -59,14 +58,14 @@ func (w *world) round(ctx context.Context, c contender, kind string, pods int) (
 	return r, nil
 }
 
-// follow measures a process from its first binding to its last event.
+// follow measures a process from its first binding, or the first pod that it deletes, to its last event.
 func (w *world) follow(ctx context.Context, pid int, seen *sightings) (result, error) {
 	var start time.Duration
 	for _, until := range []<-chan struct{}{seen.first, seen.all} {
 		select {
 		case <-until:
 		case <-ctx.Done():
-			return result{}, fmt.Errorf("not all pods got nodes: %w", context.Cause(ctx))
+			return result{}, fmt.Errorf("%d of %d pods got nodes: %w", seen.count.Load(), seen.result.pods, context.Cause(ctx))
 		}
 		if start == 0 {
 			start = cpu(pid)
@@ -113,8 +112,9 @@ func (w *world) events(ctx context.Context, pods int) (int, error) {
 type sightings struct {
 	result            result
 	placed            map[string]bool
+	count             atomic.Int64 // of placed
 	at                time.Time
-	begun, first, all chan struct{} // closed when all pods exist, when the first has its node, and when all have one
+	begun, first, all chan struct{} // closed when all pods exist, when the first has its node or had to go, and when all have nodes
 }
 
 func newSightings(nodes, pods int) *sightings {
@@ -127,7 +127,7 @@ func newSightings(nodes, pods int) *sightings {
 // observe watches the pods until ctx ends. Afterwards it closes the channel.
 func (w *world) observe(ctx context.Context, seen *sightings) <-chan struct{} {
 	pods := informer.New(informer.For(w.kube.CoreV1().Pods(w.namespace)), informer.Options[*corev1.Pod]{})
-	pods.Handle(informer.Handler[*corev1.Pod]{Name: "compare", Set: seen.pod})
+	pods.Handle(informer.Handler[*corev1.Pod]{Name: "compare", Set: seen.pod, Deleted: seen.gone})
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -147,15 +147,23 @@ func (s *sightings) pod(p *corev1.Pod) {
 	if err != nil || i >= len(s.result.byNode) || s.placed[p.Name] || p.Labels["kind"] == "" {
 		return
 	}
-	if len(s.placed) == 0 {
-		s.at = time.Now()
-		close(s.first)
-	}
+	s.begin()
 	s.placed[p.Name] = true
+	s.count.Add(1)
 	s.result.byNode[i]++
 	s.result.byZone[i%zones]++
 	if len(s.placed) == s.result.pods {
 		s.result.took = time.Since(s.at)
 		close(s.all)
+	}
+}
+
+// gone records that a pod was deleted: only those that others need the place of are.
+func (s *sightings) gone(*corev1.Pod, bool) { s.begin() }
+
+func (s *sightings) begin() {
+	if s.at.IsZero() {
+		s.at = time.Now()
+		close(s.first)
 	}
 }
