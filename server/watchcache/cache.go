@@ -24,6 +24,9 @@ type Options struct {
 	// counts only what the history alone keeps alive: old versions of objects.
 	WindowEvents int
 	WindowBytes  int
+	// WindowAge bounds each kind's history as well, but the newest events of a kind stay however old they are. Zero means five minutes, which is how long
+	// Kubernetes keeps past states.
+	WindowAge time.Duration
 	// FormBudget bounds the bytes of the forms of all kinds. Zero means 96 MiB; if it is negative, no forms are kept.
 	FormBudget int
 	// PageSize is the number of entries in each list while the cache is filled. If zero, it depends on the size of the entries.
@@ -44,6 +47,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.WindowBytes == 0 {
 		o.WindowBytes = 32 << 20
+	}
+	if o.WindowAge == 0 {
+		o.WindowAge = 5 * time.Minute
 	}
 	if o.FormBudget == 0 {
 		o.FormBudget = 96 << 20

@@ -21,6 +21,7 @@ type history struct {
 	large      int // number of events that keep a large outdated value
 	list       list
 	topicLists topicLists
+	ages       ages
 	// end says why there will be no more events; nil while there may be.
 	end *link
 }

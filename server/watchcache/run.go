@@ -31,6 +31,7 @@ func (c *Cache) Run(ctx context.Context) error {
 		}
 	})
 	keeping.Go(func() { c.packAll(ends) })
+	keeping.Go(func() { c.age(ends) })
 	lost := error(errNotBegun)
 	for failures := 1; ; failures++ {
 		before := c.batches.Load()
