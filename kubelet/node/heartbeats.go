@@ -37,6 +37,7 @@ type Options struct {
 type Heartbeats struct {
 	Options
 	nodes []heartbeat
+	start time.Time // of the first round
 }
 
 // heartbeat is the state of one node's heartbeat.
@@ -82,6 +83,7 @@ func (h *Heartbeats) Run(ctx context.Context) error {
 	if h.Registered != nil {
 		h.Registered()
 	}
+	h.start = time.Now()
 	beat := make([]loop.Runner, h.Writers)
 	for w := range beat {
 		beat[w] = loop.Func(func(ctx context.Context) error { return h.beat(ctx, w) })
@@ -111,11 +113,11 @@ func (h *Heartbeats) beat(ctx context.Context, writer int) error {
 		<-ctx.Done()
 		return nil
 	}
-	start := time.Now()
+	start := h.start
 	for round := 0; ctx.Err() == nil; round++ {
 		for k := range mine {
 			i := writer + k*h.Writers
-			due := start.Add(time.Duration(round)*h.LeaseEvery + time.Duration(k+1)*h.LeaseEvery/time.Duration(mine))
+			due := start.Add(together(time.Duration(round)*h.LeaseEvery + time.Duration(k+1)*h.LeaseEvery/time.Duration(mine)))
 			if h.renewUntil(ctx, i, due) {
 				h.nodes[i].alive(h.LeaseEvery)
 			}
@@ -131,6 +133,13 @@ func (h *Heartbeats) beat(ctx context.Context, writer int) error {
 		}
 	}
 	return nil
+}
+
+// together moves a time to when others are due as well: a few renewals one after the other need much less time of the processor than one
+// each few milliseconds, each of which wakes everything on its way.
+func together(d time.Duration) time.Duration {
+	const every = 200 * time.Millisecond
+	return (d + every/2).Truncate(every)
 }
 
 // renewAgain is how soon a renewal that failed is repeated.
