@@ -21,7 +21,6 @@ type cases []ruleset.Opened
 // extra returns the filters and scores for this pod only.
 func (c cases) extra() placement.Extra {
 	var x placement.Extra
-	var scores []ruleset.Opened
 	for _, o := range c {
 		at := &x.Before
 		if o.Late {
@@ -32,16 +31,11 @@ func (c cases) extra() placement.Extra {
 			x.Doubtful = either(x.Doubtful, d.Doubtful())
 		}
 		if s, ok := o.Case.(plugin.CaseScore); ok && o.Weight != 0 && s.Scores() {
-			scores = append(scores, o)
-		}
-	}
-	if len(scores) > 0 {
-		x.Score = func(node *cluster.Node) int64 {
-			var sum int64
-			for _, o := range scores {
-				sum += o.Weight * o.Case.(plugin.CaseScore).Score(node)
+			score := placement.Score{Weight: o.Weight, Of: s.Score}
+			if n, ok := o.Case.(plugin.Normalizer); ok {
+				score.Normalize = n.Normalize
 			}
-			return sum
+			x.Scores = append(x.Scores, score)
 		}
 	}
 	return x

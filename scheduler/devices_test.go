@@ -93,6 +93,45 @@ func deviceWorld() *world {
 	return w
 }
 
+// firstOf returns a claim for a device of the first of some models that is there.
+func firstOf(name string, models ...string) *resourcev1.ResourceClaim {
+	c := asksFor(name, "", 1)
+	request := &c.Spec.Devices.Requests[0]
+	request.Exactly = nil
+	for _, model := range models {
+		of := asksFor(name, model, 1).Spec.Devices.Requests[0].Exactly
+		request.FirstAvailable = append(request.FirstAvailable, resourcev1.DeviceSubRequest{
+			Name: model, DeviceClassName: of.DeviceClassName, AllocationMode: of.AllocationMode, Count: of.Count, Selectors: of.Selectors,
+		})
+	}
+	return c
+}
+
+// The node with the best devices is the fullest one.
+func TestAPodPrefersNodesWithWhatItsClaimNamesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := deviceWorld()
+		w.publish("n1", "small-1", "small-2")
+		w.publish("n2", "large-1")
+		w.publish("n3", "medium-1", "small-3")
+		for i, node := range []string{"n3", "n2", "n2"} {
+			w.pods.Add(running(fmt.Sprint("there-", i), "100m", 0, node, 1))
+		}
+		for _, pod := range []string{"first", "second", "third"} {
+			w.resourceClaims.Add(firstOf("of-"+pod, "large", "medium", "small"))
+		}
+		defer w.start(t, Options{})()
+		for i, want := range []string{"n2", "n3", "n1"} {
+			pod := []string{"first", "second", "third"}[i]
+			w.pods.Add(claiming(pod, "of-"+pod))
+			time.Sleep(time.Second)
+			if got := w.nodeOf(t, pod); got != want {
+				t.Errorf("%s is on %q, want %q: %q", pod, got, want, w.eventLog())
+			}
+		}
+	})
+}
+
 func TestAPodGoesWhereItsDevicesAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := deviceWorld()

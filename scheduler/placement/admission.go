@@ -16,14 +16,14 @@ type Extra struct {
 	// Before is a filter whose reason is reported before those of filters that depend on other pods, After one whose
 	// reason is reported after them.
 	Before, After Admission
-	// Score is added to the total of a node. If it is set, all admitted nodes are compared.
-	Score func(*cluster.Node) int64
+	// Scores are added to the total of a node. If there are any, all admitted nodes are compared.
+	Scores []Score
 	// Doubtful tells on which nodes a filter may have an error. They are checked before all others, because an error on one node means that there is
 	// none for the pod. Nil means that there are no such nodes.
 	Doubtful func(*cluster.Node) bool
 }
 
-func (x *Extra) none() bool { return x.Before == nil && x.After == nil && x.Score == nil }
+func (x *Extra) none() bool { return x.Before == nil && x.After == nil && len(x.Scores) == 0 }
 
 // Verdict returns why the node is not admitted, or nil.
 func (x *Extra) Verdict(node *cluster.Node) *plugin.Verdict {
@@ -63,7 +63,7 @@ func (r *ranking) bestAdmitted(e *Engine, x *Extra) (int, []*plugin.Verdict) {
 	if v := r.broken(e, x); v != nil {
 		return 0, []*plugin.Verdict{v}
 	}
-	if x.Score != nil {
+	if len(x.Scores) > 0 {
 		return r.bestScored(e, x)
 	}
 	var refused []refusal
@@ -107,10 +107,11 @@ func (r *ranking) broken(e *Engine, x *Extra) *plugin.Verdict {
 	return nil
 }
 
-// bestScored checks all nodes, because the score may make any of them the best.
+// bestScored checks all nodes, because the scores may make any of them the best.
 func (r *ranking) bestScored(e *Engine, x *Extra) (int, []*plugin.Verdict) {
 	var refused []refusal
-	best, total, equals := -1, int64(infeasible), 0
+	var rows []int
+	var nodes []*cluster.Node
 	for i, value := range r.totals.values {
 		if value == infeasible {
 			continue
@@ -123,7 +124,15 @@ func (r *ranking) bestScored(e *Engine, x *Extra) (int, []*plugin.Verdict) {
 			refused = append(refused, refusal{i, value, v})
 			continue
 		}
-		value += x.Score(node) << tieBits
+		rows, nodes = append(rows, i), append(nodes, node)
+	}
+	if len(rows) == 0 {
+		return 0, r.explained(e, x, refused)
+	}
+	best, total, equals := -1, int64(infeasible), 0
+	for n, rating := range x.rate(nodes) {
+		i := rows[n]
+		value := r.totals.values[i] + rating<<tieBits
 		switch {
 		case value < total:
 			continue
@@ -134,9 +143,6 @@ func (r *ranking) bestScored(e *Engine, x *Extra) (int, []*plugin.Verdict) {
 			best = i
 		}
 		total = value
-	}
-	if best < 0 {
-		return 0, r.explained(e, x, refused)
 	}
 	return best, nil
 }

@@ -25,6 +25,7 @@ func (e *Engine) Candidates(shape *cluster.Shape, x Extra) ([]Candidate, []*plug
 	r := e.ranking(shape)
 	r.refresh(e.state)
 	var candidates []Candidate
+	var nodes []*cluster.Node
 	var refused []refusal
 	for i, total := range r.totals.values {
 		if total == infeasible {
@@ -35,10 +36,11 @@ func (e *Engine) Candidates(shape *cluster.Shape, x Extra) ([]Candidate, []*plug
 			refused = append(refused, refusal{i, total, v})
 			continue
 		}
-		if x.Score != nil {
-			total += x.Score(node) << tieBits
-		}
 		candidates = append(candidates, Candidate{node, total})
+		nodes = append(nodes, node)
+	}
+	for i, rating := range x.rate(nodes) {
+		candidates[i].total += rating << tieBits
 	}
 	var verdicts []*plugin.Verdict
 	for _, v := range r.explained(e, &x, refused) {

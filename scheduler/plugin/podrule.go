@@ -75,7 +75,7 @@ type Releaser interface {
 	Release() (note string, do func(ctx context.Context, access Access) error)
 }
 
-// CaseScore rates nodes for the pod, from 0 to [MaxScore]. It is called for all admitted nodes.
+// CaseScore rates nodes for the pod, from 0 to [MaxScore] unless it is a [Normalizer] too. It is called for all admitted nodes.
 type CaseScore interface {
 	// Scores reports whether there is anything to score.
 	Scores() bool

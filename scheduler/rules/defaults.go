@@ -22,7 +22,7 @@ func Defaults() *plugin.Set {
 		},
 		Pods: []plugin.Weighted[plugin.PodRule]{
 			{Plugin: VolumeRestrictions{}}, {Plugin: VolumeLimits{}}, {Plugin: VolumeBinding{}, Weight: 1}, {Plugin: VolumeZone{}},
-			{Plugin: NewDevices(DevicesOptions{})},
+			{Plugin: NewDevices(DevicesOptions{}), Weight: 2},
 		},
 	}
 }

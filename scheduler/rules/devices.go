@@ -85,6 +85,9 @@ func (r *Devices) Open(pod *cluster.Pod, state *cluster.State) (plugin.Case, err
 				return nil, err
 			}
 			a.open = append(a.open, c)
+			if a.ratings == nil && hasAlternatives(c) {
+				a.ratings = make(map[string]int64)
+			}
 		default:
 			had, err := newAllocated(c)
 			if err != nil {
@@ -160,6 +163,8 @@ type allocation struct {
 	had   []allocated
 	// special is the claim for extended resources; nil if the pod needs none.
 	special *special
+	// ratings are those of nodes where the devices can be allocated, if the claims have alternatives.
+	ratings map[string]int64
 
 	reserved []claimChange
 	node     string // for which devices are reserved
@@ -222,6 +227,7 @@ func (a *allocation) Filter(node *cluster.Node) *plugin.Verdict {
 	case results == nil && len(claims) > 0:
 		return &noDevices
 	}
+	a.rate(node, results)
 	return nil
 }
 
