@@ -77,6 +77,46 @@ func TestPodThatFindsNoNodeIsTriedAgainWhenThereIsRoom(t *testing.T) {
 	})
 }
 
+// Of two pods that find no node, one was refused by a rule that new nodes could change, and the other by taints alone.
+func TestPodsThatFindNoNodeAreToldOfNewTaints(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		tainted := func(node *corev1.Node, keys ...string) *corev1.Node {
+			for _, key := range keys {
+				node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
+			}
+			return node
+		}
+		w.nodes.Add(testNode("a", "4"))
+		w.nodes.Add(tainted(testNode("b", "4"), "mine"))
+		w.nodes.Add(tainted(testNode("c", "4"), "mine"))
+		choosy := testPod("choosy", "1")
+		choosy.Spec.NodeSelector = map[string]string{"none": "none"}
+		w.pods.Add(choosy)
+		defer w.start(t, Options{})()
+		time.Sleep(time.Second)
+		w.nodes.Modify(tainted(testNode("a", "4"), "mine"))
+		time.Sleep(time.Second)
+		w.pods.Add(testPod("modest", "1"))
+		time.Sleep(time.Minute)
+		w.nodes.Delete(testNode("c", "4"))
+		w.nodes.Modify(tainted(testNode("b", "4"), "mine", "more"))
+		time.Sleep(time.Minute)
+		untolerated := func(all int) string {
+			return fmt.Sprintf("0/%d nodes are available: %d node(s) had untolerated taint(s). preemption: 0/%d nodes are available: %d Preemption is not helpful for scheduling.", all, all, all, all)
+		}
+		want := []string{
+			"Warning FailedScheduling choosy: 0/3 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 2 node(s) had untolerated taint(s). " +
+				"preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
+			"Warning FailedScheduling choosy: " + untolerated(3),
+			"Warning FailedScheduling modest: " + untolerated(3),
+		}
+		if got := w.eventLog(); !slices.Equal(got, want) {
+			t.Errorf("events:\n%q\nwant\n%q", got, want)
+		}
+	})
+}
+
 func TestPodsOfOtherSchedulersAreLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

@@ -382,7 +382,7 @@ func (t *term) wakeSomeFor(change cluster.Change, node *cluster.Node, some func(
 		p := t.profiles[g.SchedulerName]
 		refused := g.Refused & p.requeued
 		local = p.engine.Local(refused)
-		return p.engine.Helps(refused, g.Shape, node)
+		return p.engine.Helps(refused, change, g.Shape, node)
 	}, func(pod *cluster.Pod) bool {
 		if some != nil && !some(pod) {
 			return false

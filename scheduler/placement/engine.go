@@ -113,8 +113,8 @@ func (e *Engine) Local(rules ruleset.Bits) bool { return rules>>len(e.set.Filter
 
 // Helps reports whether a change of a node, or of something else if node is nil, may let a pod be placed that these
 // rules have refused.
-func (e *Engine) Helps(refused ruleset.Bits, shape *cluster.Shape, node *cluster.Node) bool {
-	return e.set.Helps(refused, shape.Demand, node)
+func (e *Engine) Helps(refused ruleset.Bits, change cluster.Change, shape *cluster.Shape, node *cluster.Node) bool {
+	return e.set.Helps(refused, change, shape.Demand, node)
 }
 
 // ranking returns the updated ranking of a shape.

@@ -88,16 +88,27 @@ func requeues(p plugin.Plugin, change cluster.Change) bool {
 		p = s.rule
 	}
 	r, ok := p.(plugin.Requeuer)
-	return !ok || r.RequeuesOn()&change != 0
+	return !ok || r.RequeuesOn()&change != 0 || anyway(p, change)
+}
+
+// anyway reports whether pods that a rule has refused are tried again after a change that it does not list: kube-scheduler tries those that could go to new
+// nodes whenever a taint changes, wherever that is. So what they are told follows the taints.
+func anyway(p plugin.Plugin, change cluster.Change) bool {
+	r, ok := p.(plugin.Requeuer)
+	if !ok || change&cluster.NodeTaints == 0 || change&cluster.NodeAdded != 0 {
+		return false
+	}
+	on := r.RequeuesOn()
+	return on&cluster.NodeAdded != 0 && on&cluster.NodeTaints == 0
 }
 
 // Helps reports whether a change may let a pod be placed that was refused by these rules, which the change may affect.
 // node is the node that changed, if it was one: then other nodes are unchanged for filters, and this one can be checked
-// now.
+// now, except for rules that count as affected by any taint.
 //
 // Only the rules that refused are checked. Another rule may refuse the node now. Then the pod must be tried, so that it
 // is recorded that it waits for that rule from now on.
-func (s *Set) Helps(refused Bits, demand *cluster.Demand, node *cluster.Node) bool {
+func (s *Set) Helps(refused Bits, change cluster.Change, demand *cluster.Demand, node *cluster.Node) bool {
 	if refused == 0 {
 		return false
 	}
@@ -105,7 +116,7 @@ func (s *Set) Helps(refused Bits, demand *cluster.Demand, node *cluster.Node) bo
 		return true
 	}
 	for i, f := range s.Filters {
-		if refused&(1<<i) != 0 && (Skips(f, demand) || f.Filter(demand, node) == nil) {
+		if refused&(1<<i) != 0 && (anyway(f, change) || Skips(f, demand) || f.Filter(demand, node) == nil) {
 			return true
 		}
 	}
