@@ -30,7 +30,7 @@ func (t *term) bind(ctx context.Context, d decision) {
 	if end == rejected || end == lost {
 		t.undo(ctx, d)
 	}
-	t.mu.Lock()
+	t.lock()
 	switch end {
 	case bound:
 		t.backlog.Remove(d.pod.Key)

@@ -52,7 +52,7 @@ func (t *term) followBudgets() registrations {
 		if protects {
 			now, protects = preemption.BudgetOf(object)
 		}
-		t.mu.Lock()
+		t.lock()
 		defer t.mu.Unlock()
 		t.budgets.set(key, now, protects)
 		return ""

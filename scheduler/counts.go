@@ -4,7 +4,7 @@ import "github.com/millrace/millrace/scheduler/internal/backlog"
 
 // counts counts what the scheduler knows.
 func (t *term) counts() Counts {
-	t.mu.Lock()
+	t.lock()
 	defer t.mu.Unlock()
 	c := Counts{
 		Nodes: t.state.Nodes(), Pods: t.state.PlacedPods(), Assumed: t.state.Assumed(), InFlight: t.backlog.Sizes().InFlight,

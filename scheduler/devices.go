@@ -62,7 +62,7 @@ func (t *term) followDevices() registrations {
 
 func (t *term) deviceClassChanged(key informer.Key) string {
 	object, _ := t.options.Watched.Devices.Classes.Lookup(key)
-	t.mu.Lock()
+	t.lock()
 	defer t.mu.Unlock()
 	resources := t.state.Devices.SetClass(key.Name, object)
 	if len(resources) > 0 || t.scoresDevices {
@@ -80,7 +80,7 @@ func (t *term) deviceClassChanged(key informer.Key) string {
 
 func (t *term) resourceClaimChanged(key informer.Key) string {
 	object, _ := t.options.Watched.Devices.Claims.Lookup(key)
-	t.mu.Lock()
+	t.lock()
 	defer t.mu.Unlock()
 	was, known := t.state.Devices.Claim(cluster.Key(key))
 	t.state.Devices.SetClaim(cluster.Key(key), object)

@@ -66,7 +66,7 @@ func (t *term) placeExtended(p *profile, entry *backlog.Entry, x placement.Extra
 	}
 	t.mu.Unlock()
 	said, err := askExtenders(t.extenderContext, asked, object, nodes)
-	t.mu.Lock()
+	t.lock()
 	t.released = true
 	switch {
 	case err != nil:

@@ -53,7 +53,7 @@ func (t *term) agree(asked []*extender.Extender, object *corev1.Pod, found []pre
 	}
 	t.mu.Unlock()
 	err := negotiate(t.extenderContext, asked, object, victims, pods)
-	t.mu.Lock()
+	t.lock()
 	t.released = true
 	if err != nil {
 		return nil, err

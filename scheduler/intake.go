@@ -30,8 +30,8 @@ type registrations []registration
 func (t *term) follow() registrations {
 	w := t.options.Watched
 	a := registrations{
-		follow(t, w.Nodes, t.nodeChanged),
-		follow(t, w.Pods, t.podChanged),
+		followNews(t, w.Nodes, t.nodeChanged),
+		followNews(t, w.Pods, t.podChanged),
 	}
 	if w.Namespaces != nil {
 		a = append(a, follow(t, w.Namespaces, t.namespaceChanged))
@@ -83,7 +83,7 @@ func followSelectors[T any](t *term, objects *informer.Shared[T], of func(T) lab
 		if object, ok := objects.Lookup(key); ok {
 			selector = of(object)
 		}
-		t.mu.Lock()
+		t.lock()
 		defer t.mu.Unlock()
 		set(key.Namespace, key.Name, selector)
 		return ""
@@ -132,28 +132,38 @@ func follow[T any](t *term, objects *informer.Shared[T], changed func(informer.K
 		Name: "scheduler",
 		Changed: func(key informer.Key) {
 			defer t.wakeLoop()
-			if !t.measured {
-				changed(key)
-				return
-			}
-			began := time.Now()
-			if event := changed(key); event != "" {
-				t.options.Metrics.Handled(event, time.Since(began))
-			}
+			t.handle(func() string { return changed(key) })
 		},
 	})
 }
 
-func (t *term) nodeChanged(key informer.Key) string {
+// followNews adds a handler that reads a change, for the lock's holder to handle.
+func followNews[T any](t *term, objects *informer.Shared[T], read func(informer.Key) (change func() (event string))) registration {
+	return objects.Handle(informer.Handler[T]{
+		Name: "scheduler",
+		Changed: func(key informer.Key) {
+			defer t.wakeLoop()
+			t.tell(read(key))
+		},
+	})
+}
+
+func (t *term) nodeChanged(key informer.Key) func() string {
 	object, ok := t.options.Watched.Nodes.Lookup(key)
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if !ok {
-		if t.state.RemoveNode(key.Name) {
-			t.wakeFor(cluster.NodeGone, nil)
-		}
-		return "NodeDelete"
+		return func() string { return t.nodeGone(key.Name) }
 	}
+	return func() string { return t.nodeSet(object) }
+}
+
+func (t *term) nodeGone(name string) string {
+	if t.state.RemoveNode(name) {
+		t.wakeFor(cluster.NodeGone, nil)
+	}
+	return "NodeDelete"
+}
+
+func (t *term) nodeSet(object *corev1.Node) string {
 	node, change := t.state.SetNode(object)
 	t.wakeFor(change, node)
 	if change == 0 {
@@ -162,22 +172,19 @@ func (t *term) nodeChanged(key informer.Key) string {
 	return backlog.EventOf(change).String()
 }
 
-func (t *term) podChanged(key informer.Key) string {
+func (t *term) podChanged(key informer.Key) func() string {
 	object, ok := t.options.Watched.Pods.Lookup(key)
-	var pod *cluster.Pod
-	if ok {
-		pod = t.interner.Pod(object)
+	if !ok {
+		return func() string { return t.podGone(cluster.Key(key)) }
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	defer t.reportSizes()
-	switch {
-	case pod == nil || pod.Finished:
-		return t.podGone(cluster.Key(key))
+	switch pod := t.interner.Pod(object); {
+	case pod.Finished:
+		return func() string { return t.podGone(pod.Key) }
 	case pod.Node != "":
-		return t.podPlaced(pod)
+		return func() string { return t.podPlaced(pod) }
+	default:
+		return func() string { return t.podWithoutNode(pod) }
 	}
-	return t.podWithoutNode(pod)
 }
 
 func (t *term) podGone(key cluster.Key) string {
@@ -252,7 +259,7 @@ func (t *term) followNomination(pod, old *cluster.Pod) {
 
 func (t *term) namespaceChanged(key informer.Key) string {
 	object, ok := t.options.Watched.Namespaces.Lookup(key)
-	t.mu.Lock()
+	t.lock()
 	defer t.mu.Unlock()
 	var labels map[string]string
 	if ok {

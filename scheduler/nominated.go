@@ -23,7 +23,7 @@ func (t *term) place(p *profile, pod *cluster.Pod, x placement.Extra) (*cluster.
 // withNominated also requires that the pod leaves capacity for pods that are nominated to the node.
 func (t *term) withNominated(p *profile, pod *cluster.Pod, x placement.Extra) placement.Extra {
 	if t.state.AnyNominated() {
-		r := &nominatedAdmission{term: t, profile: p, pod: pod}
+		r := &nominatedAdmission{term: t, profile: p, pod: pod, kept: t.besideNominatedOf(p, pod)}
 		x.After = both(x.After, r.verdict)
 	}
 	return x
@@ -35,10 +35,68 @@ type nominatedAdmission struct {
 	profile *profile
 	pod     *cluster.Pod
 	trial   *placement.Trial
+	kept    *besideNominated // nil if nothing can be kept for the pod
+}
+
+// besideNominated are verdicts of nominatedAdmission that pods share, by the indexes of nodes. While many pods wait for the capacity that their
+// victims leave, each other pod finds all these nodes free, and must not have them.
+type besideNominated struct {
+	place    uint64 // the position in the state's log of changes
+	verdicts []*plugin.Verdict
+}
+
+// admits is the verdict of a node that was checked and admits the pod; nil is one that was not checked.
+var admits = &plugin.Verdict{}
+
+// besideNominatedOf returns the updated verdicts for pods like this one.
+func (t *term) besideNominatedOf(p *profile, pod *cluster.Pod) *besideNominated {
+	if t.state.AffineNominated() || p.engine.Related(pod.Shape) {
+		return nil
+	}
+	like := cacheKey{p, pod.Shape.Demand, pod.Priority}
+	kept, ok := t.besideNominated[like]
+	if !ok {
+		if len(t.besideNominated) >= maxCandidateCaches {
+			clear(t.besideNominated)
+		}
+		kept = &besideNominated{}
+		t.besideNominated[like] = kept
+	}
+	changed, ok := t.state.Since(kept.place)
+	if !ok {
+		clear(kept.verdicts)
+		changed = nil
+	}
+	kept.place = t.state.Head()
+	for _, i := range changed {
+		if int(i) < len(kept.verdicts) {
+			kept.verdicts[i] = nil
+		}
+	}
+	for len(kept.verdicts) < t.state.Slots() {
+		kept.verdicts = append(kept.verdicts, nil)
+	}
+	return kept
 }
 
 // verdict refuses a node without capacity for both the pod and the nominated pods.
 func (r *nominatedAdmission) verdict(node *cluster.Node) *plugin.Verdict {
+	if r.kept == nil || r.state.Nominated(r.pod.Key) == node.Name {
+		return r.check(node)
+	}
+	v := &r.kept.verdicts[node.Index]
+	if *v == nil {
+		if *v = r.check(node); *v == nil {
+			*v = admits
+		}
+	}
+	if *v == admits {
+		return nil
+	}
+	return *v
+}
+
+func (r *nominatedAdmission) check(node *cluster.Node) *plugin.Verdict {
 	before := r.state.NominatedBefore(r.pod, node.Name)
 	if len(before) == 0 {
 		return nil

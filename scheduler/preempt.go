@@ -180,7 +180,7 @@ func (t *term) carryOutPreemption(p *profile, pod *cluster.Pod, found *preemptio
 		begun := time.Now()
 		err := t.evict(t.evictionContext, p, pod, found)
 		t.options.Metrics.Evicted(err, time.Since(begun))
-		t.mu.Lock()
+		t.lock()
 		defer t.mu.Unlock()
 		delete(t.preempting, pod.UID)
 		if err != nil {

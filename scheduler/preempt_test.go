@@ -288,3 +288,29 @@ func TestManyPreemptAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// Capacity that is kept for a nominated pod is refused to others, again and again, and theirs as soon as that pod is gone.
+func TestCapacityForANominatedPodIsFreeWithoutIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.nodes.Add(testNode("node", "2"))
+		high := ranked("high", "2", 10)
+		high.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "later"}}
+		high.Status.NominatedNodeName = "node"
+		w.pods.Add(high)
+		for _, name := range []string{"a", "b"} {
+			w.pods.Add(ranked(name, "1", 0))
+		}
+		w.pods.Add(ranked("more-important", "1", 20))
+		defer w.start(t, Options{})()
+		time.Sleep(time.Minute)
+		if a, b, c := w.nodeOf(t, "a"), w.nodeOf(t, "b"), w.nodeOf(t, "more-important"); a != "" || b != "" || c != "node" {
+			t.Fatalf("a is on %q, b on %q, the more important one on %q", a, b, c)
+		}
+		w.pods.Delete(high)
+		time.Sleep(time.Minute)
+		if a, b := w.nodeOf(t, "a"), w.nodeOf(t, "b"); (a == "node") == (b == "node") {
+			t.Errorf("a is on %q, b on %q, want one on the node", a, b)
+		}
+	})
+}

@@ -73,7 +73,7 @@ func followStored[T any](t *term, objects *informer.Shared[*T], change cluster.C
 	event := backlog.EventOf(change).String()
 	return registrations{follow(t, objects, func(key informer.Key) string {
 		object, _ := objects.Lookup(key)
-		t.mu.Lock()
+		t.lock()
 		defer t.mu.Unlock()
 		set(key, object)
 		t.wakeFor(change, nil)
@@ -84,7 +84,7 @@ func followStored[T any](t *term, objects *informer.Shared[*T], change cluster.C
 
 func (t *term) claimChanged(key informer.Key) string {
 	object, _ := t.options.Watched.Storage.Claims.Lookup(key)
-	t.mu.Lock()
+	t.lock()
 	defer t.mu.Unlock()
 	t.state.Storage.SetClaim(cluster.Key(key), object)
 	if object != nil {
@@ -96,7 +96,7 @@ func (t *term) claimChanged(key informer.Key) string {
 
 func (t *term) volumeChanged(key informer.Key) string {
 	object, _ := t.options.Watched.Storage.Volumes.Lookup(key)
-	t.mu.Lock()
+	t.lock()
 	defer t.mu.Unlock()
 	t.state.Storage.SetVolume(key.Name, object)
 	if object != nil {

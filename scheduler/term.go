@@ -26,8 +26,9 @@ type term struct {
 	interner cluster.Interner
 	reporter *reporter
 	wake     chan struct{} // holds a token when the loop has something to do
+	news     news
 
-	mu       sync.Mutex
+	mu       sync.Mutex          // see lock
 	state    cluster.State       // guarded by mu
 	backlog  *backlog.Queue      // guarded by mu
 	profiles map[string]*profile // the engines in it are guarded by mu
@@ -40,6 +41,7 @@ type term struct {
 
 	preempting      map[types.UID]struct{}                  // guarded by mu: pods whose victims are being deleted
 	candidateCaches map[cacheKey]*preemption.CandidateCache // guarded by mu
+	besideNominated map[cacheKey]*besideNominated           // guarded by mu
 	budgets         budgets                                 // guarded by mu
 	changeCount     uint64                                  // guarded by mu: counts changes after which pods may be placed
 	released        bool                                    // guarded by mu: mu was released in this attempt, while extenders were called
@@ -69,6 +71,7 @@ func newTerm(options Options) *term {
 
 		preempting:      make(map[types.UID]struct{}),
 		candidateCaches: make(map[cacheKey]*preemption.CandidateCache),
+		besideNominated: make(map[cacheKey]*besideNominated),
 		budgets:         budgets{known: make(map[informer.Key]preemption.Budget)},
 		evictors:        make(chan struct{}, options.Parallelism),
 	}
@@ -217,7 +220,7 @@ func (t *term) wakeLoop() {
 // attempt tries the next pod. If it found no node, next is now when another pod can be tried at once; otherwise it is
 // the time at which the next pod is due.
 func (t *term) attempt(now time.Time) (d decision, placed bool, next time.Time) {
-	t.mu.Lock()
+	t.lock()
 	defer t.mu.Unlock()
 	defer t.reportSizes()
 	t.backlog.Advance(now)
@@ -408,7 +411,7 @@ func (t *term) reportSizes() {
 
 // clearSizes reports that no pods are waiting, because this scheduler has stopped.
 func (t *term) clearSizes() {
-	t.mu.Lock()
+	t.lock()
 	defer t.mu.Unlock()
 	t.reportSizesAs(backlog.Sizes{})
 }
