@@ -59,6 +59,7 @@ func (c *call) endAudit() {
 			r.Response(o)
 		}
 	}
+	c.record = nil // another request may have it from now on
 	r.Complete(c.Writer.Code, failure)
 }
 

@@ -384,10 +384,11 @@ func BenchmarkMetadataToAFile(b *testing.B) {
 				defer close(done)
 				_ = l.Run(ctx)
 			}()
-			r := request("/api/v1/namespaces/default/pods/web")
+			r, get := request("/api/v1/namespaces/default/pods/web"), listPods
+			get.Verb, get.Name = "get", "web"
 			b.ReportAllocs()
 			for b.Loop() {
-				rec, err := l.Begin(r, newID(), listPods, time.Now())
+				rec, err := l.Begin(r, newID(), get, time.Now())
 				if err != nil {
 					b.Fatal(err)
 				}

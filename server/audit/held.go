@@ -1,20 +1,30 @@
 package audit
 
 import (
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // held are requests that only read one object, and whose beginning has not been written yet. It is written together with their end, which costs
-// less than writing twice, or soon.
+// less than writing twice, or soon. Each has a slot of its own, so that requests do not wait for each other.
 type held struct {
-	mu    sync.Mutex // guards what follows
-	first *Record    // the oldest; records are a ring
-	timer bool       // late will be called
+	slots [heldMost]slot
+	next  atomic.Uint32 // where to look for a free slot
+	timer atomic.Bool   // late will be called
 }
 
-// heldFor is after how long what is still held is to be written; it may take as long again until somebody looks.
-const heldFor = 100 * time.Millisecond
+// slot has a cache line of its own.
+type slot struct {
+	r atomic.Pointer[Record]
+	_ [56]byte
+}
+
+const (
+	// heldMost is how many are held. The beginning of one more is written at once.
+	heldMost = 128
+	// heldFor is after how long what is still held is to be written; it may take as long again until somebody looks.
+	heldFor = 100 * time.Millisecond
+)
 
 // mayHold reports whether the beginning of the request may be held: nothing happens before its end that somebody must account for.
 func (r *Record) mayHold() bool {
@@ -32,82 +42,62 @@ func (l *Log) strict() bool {
 	return false
 }
 
-// hold keeps the beginning of a request.
-func (h *held) hold(r *Record) {
-	r.early = true
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.first == nil {
-		r.next, r.previous = r, r
-		h.first = r
-	} else {
-		r.next, r.previous = h.first, h.first.previous
-		r.previous.next, r.next.previous = r, r
+// hold keeps the beginning of a request, if there is room.
+func (h *held) hold(r *Record) bool {
+	i := h.next.Add(1) % heldMost
+	r.mu.Lock()
+	r.slot = &h.slots[i]
+	r.early = r.slot.r.CompareAndSwap(nil, r)
+	held := r.early
+	r.mu.Unlock()
+	if held {
+		h.wind()
 	}
-	if !h.timer {
-		h.timer = true
+	return held
+}
+
+// wind sees to it that late is called.
+func (h *held) wind() {
+	if !h.timer.Load() && h.timer.CompareAndSwap(false, true) {
 		time.AfterFunc(heldFor, h.late)
 	}
-}
-
-// release forgets a request.
-func (h *held) release(r *Record) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.releaseLocked(r)
-}
-
-func (h *held) releaseLocked(r *Record) {
-	if r.next == nil {
-		return
-	}
-	if h.first == r {
-		h.first = r.next
-	}
-	if h.first == r {
-		h.first = nil
-	}
-	r.previous.next, r.next.previous = r.next, r.previous
-	r.next, r.previous = nil, nil
 }
 
 // late writes what has been held for long enough.
 func (h *held) late() {
-	h.write(time.Now().Add(-heldFor))
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.timer = h.first != nil; h.timer {
-		time.AfterFunc(heldFor, h.late)
+	h.timer.Store(false)
+	if h.write(time.Now().Add(-heldFor)) {
+		h.wind()
 	}
 }
 
-// write writes what began before a time.
-func (h *held) write(before time.Time) {
-	for {
-		r := h.oldest(before)
+// write writes what began before a time, and reports whether more is held.
+func (h *held) write(before time.Time) (more bool) {
+	for i := range h.slots {
+		r := h.slots[i].r.Load()
 		if r == nil {
-			return
+			continue
 		}
+		// The request may have ended meanwhile, and its record be another one's.
 		r.mu.Lock()
-		if r.early {
-			r.early = false
+		switch {
+		case !r.early:
+		case r.event.received.After(before):
+			more = true
+		default:
+			r.free()
 			begin := r.beginning()
 			_ = r.log.emit(nil, &begin) // counted
 		}
 		r.mu.Unlock()
 	}
+	return more
 }
 
-// oldest removes the oldest request, if it began before a time.
-func (h *held) oldest(before time.Time) *Record {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	r := h.first
-	if r == nil || r.event.received.After(before) {
-		return nil
-	}
-	h.releaseLocked(r)
-	return r
+// free gives the slot back.
+func (r *Record) free() {
+	r.early = false
+	r.slot.r.CompareAndSwap(r, nil)
 }
 
 // beginning is the event of a request that has just come: what is found out later is not in it.

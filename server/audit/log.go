@@ -27,6 +27,7 @@ type Log struct {
 	backends []*backend
 	buffers  sync.Pool // of *events
 	commons  sync.Pool // of *common
+	records  sync.Pool // of *Record
 	users    users
 	held     held
 

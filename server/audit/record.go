@@ -18,13 +18,13 @@ type Record struct {
 	log  *Log
 	rule *Rule
 
-	mu    sync.Mutex // guards event: admission plugins may annotate from other goroutines
+	mu    sync.Mutex // guards event: admission plugins may annotate from other goroutines; it stays when the record is used again
 	event event
 	at    auth.Attributes
-	begun bool // ResponseStarted has been written
-	early bool // RequestReceived is held, and to be written; guarded by mu
-
-	next, previous *Record // of the ring of those that are held; guarded by its mu
+	begun bool  // ResponseStarted has been written
+	early bool  // RequestReceived is held, and to be written; guarded by mu
+	slot  *slot // where it is held; guarded by mu
+	again bool  // the record may be used for another request after this one
 
 	annotations [2]annotation // room for those of authorization
 }
@@ -75,10 +75,11 @@ func (l *Log) Begin(r *http.Request, id string, at auth.Attributes, received tim
 	if rec.omits(RequestReceived) {
 		return rec, nil
 	}
-	if rec.mayHold() {
+	if rec.again {
 		l.share(&rec.event)
-		l.held.hold(rec)
-		return rec, nil
+		if l.held.hold(rec) {
+			return rec, nil
+		}
 	}
 	return rec, rec.write(RequestReceived, received)
 }
@@ -100,7 +101,14 @@ func (l *Log) record(r *http.Request, id string, at auth.Attributes, received ti
 	if rule == nil || rule.level == None {
 		return nil
 	}
-	rec := &Record{log: l, rule: rule, at: at}
+	rec, _ := l.records.Get().(*Record)
+	if rec == nil {
+		rec = &Record{}
+	}
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	rec.log, rec.rule, rec.at = l, rule, at
+	rec.again = rec.mayHold()
 	e := &rec.event
 	e.level, e.at, e.received, e.id, e.uri, e.agent, e.sources = rule.level, &rec.at, received, id, uri(r), first(r.Header, "User-Agent"), sources(r)
 	e.annotations = rec.annotations[:0]
@@ -284,7 +292,7 @@ func (r *Record) Started(code int) {
 	_ = r.write(ResponseStarted, time.Now()) // counted; the answer is on its way
 }
 
-// Complete says that the answer has been sent. Failure is the error that it told, or nil.
+// Complete says that the answer has been sent. Failure is the error that it told, or nil. The record must not be used any more.
 func (r *Record) Complete(code int, failure *metav1.Status) {
 	if r == nil {
 		return
@@ -298,6 +306,21 @@ func (r *Record) Complete(code int, failure *metav1.Status) {
 		r.event.code = int32(code)
 	}
 	_ = r.write(ResponseComplete, time.Now())
+	r.recycle()
+}
+
+// recycle lets another request have the record, if nobody else can have kept it: requests that only read one object pass no admission.
+func (r *Record) recycle() {
+	if !r.again {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.early { // the policy wants the beginning, but not the end
+		return
+	}
+	r.rule, r.event, r.at, r.begun, r.annotations = nil, event{}, auth.Attributes{}, false, [len(r.annotations)]annotation{}
+	r.log.records.Put(r)
 }
 
 // Panicked says that the request caused a panic.
@@ -321,8 +344,7 @@ func (r *Record) write(s Stage, now time.Time) error {
 	if !r.early {
 		return r.log.emit(nil, &r.event)
 	}
-	r.early = false
-	r.log.held.release(r)
+	r.free()
 	begin := r.beginning()
 	return r.log.emit(&begin, &r.event)
 }
