@@ -89,29 +89,6 @@ func accountScenarios() []scenario {
 	}
 }
 
-func claimScenarios() []scenario {
-	const devices = "devices: {requests: [{name: gpu, exactly: {deviceClassName: '{NS}-gpu'}}]}"
-	tmpl := createFull("resourceclaimtemplates", "metadata: {name: gpu}\nspec: {metadata: {labels: {x: y}}, spec: {"+devices+"}}")
-	with := func(source string) string {
-		return "resourceClaims: [{name: gpu, " + source + "}], containers: [{name: main, image: 'web:1', resources: {claims: [{name: gpu}]}}]"
-	}
-	const fromTemplate, named = "resourceClaimTemplateName: gpu", "resourceClaimName: gpu"
-	mine := createFull("resourceclaims", "metadata: {name: gpu}\nspec: {"+devices+"}")
-	gpus := createFull("deviceclasses", "metadata: {name: '{NS}-gpu'}\nspec: {selectors: [{cel: {expression: \"device.driver == '{NS}.example.com'\"}}]}")
-	slice := createFull("resourceslices", "metadata: {name: '{NS}-slice'}\nspec: {driver: '{NS}.example.com', pool: {name: '{NS}', generation: 1, resourceSliceCount: 1}, allNodes: true, devices: [{name: gpu-a}, {name: gpu-b}]}")
-	return []scenario{
-		story("device claim, from a template", do(tmpl), do(pod("one", "a: b", "", with(fromTemplate))), do(remove("pods/one", ""))),
-		story("device claim, template that is not there", do(pod("one", "a: b", "", with(fromTemplate))), do(tmpl).settling(20*time.Second)),
-		story("device claim, that is not there", do(pod("one", "a: b", "", with(named))), do(mine)),
-		story("device claim, allocated", do(gpus, slice, tmpl), do(pod("one", "a: b", "", with(fromTemplate)), pod("two", "a: b", "", with(fromTemplate))), do(pod("three", "a: b", "", with(fromTemplate))), do(remove("pods/one", "gracePeriodSeconds: 0")).settling(6*time.Second)),
-		story("device claim, shared", do(gpus, slice, mine), do(pod("one", "a: b", "", with(named))), do(pod("two", "a: b", "", with(named))), do(remove("pods/one", "gracePeriodSeconds: 0")), do(remove("pods/two", "gracePeriodSeconds: 0")).settling(5*time.Second)),
-		story("device claim, of a pod that ends", do(gpus, slice, tmpl), do(pod("one", "a: b", "run-for=2s", "restartPolicy: Never, "+with(fromTemplate))).settling(8*time.Second)),
-		story("device claim, deleted in use", do(gpus, slice, mine), do(pod("one", "a: b", "", with(named))), do(remove("resourceclaims/gpu", "")), do(remove("pods/one", "gracePeriodSeconds: 0")).settling(5*time.Second)),
-		story("device claim, no class", do(mine), do(pod("one", "a: b", "", with(named))), do(gpus)),
-		story("device claim, too many", do(gpus, slice, createFull("resourceclaims", "metadata: {name: gpu}\nspec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: '{NS}-gpu', count: 3}}]}}")), do(pod("one", "a: b", "", with(named)))),
-	}
-}
-
 func certificateScenarios() []scenario {
 	asking := func(name, signer, usages string) request {
 		return createFull("certificatesigningrequests", "metadata: {name: '{NS}-"+name+"'}\nspec: {request: '{request}', signerName: "+signer+", usages: ["+usages+"]}")

@@ -19,8 +19,9 @@ func known(scenario, key, want, got string) bool {
 	})
 }
 
-// newWords are what kube-scheduler 1.36 says otherwise: 1.37 says nothing of claims if a pod has none, and says where a pod goes that preempts others.
-var newWords = regexp.MustCompile(`no new claims to deallocate, | preemption: found a potential placement for pod on node \S+, preempting \d+ victims`)
+// newWords are what kube-scheduler 1.36 says otherwise: 1.37 says nothing of claims if a pod has none, on which device a selector fails and what to do about
+// it, and where a pod goes that preempts others.
+var newWords = regexp.MustCompile(`no new claims to deallocate, |(?: on device [^ :]+)?: CEL runtime error|\. consider using CEL optional chaining .* for optional fields| preemption: found a potential placement for pod on node \S+, preempting \d+ victims`)
 
 // newer returns a state without what depends on the version.
 func newer(s state) state {
@@ -49,6 +50,7 @@ var knownDifferences = []knownDifference{
 	{"which steps a rollout takes depends on when pods become ready", regexp.MustCompile("^deployment, (rolling|stuck)"),
 		keyIs(`^event Normal (ScalingReplicaSet|Scheduled|SuccessfulCreate|SuccessfulDelete) |^replicasets/\S+ \.(metadata\.generation|status\.observedGeneration)$`)},
 	{"the node of a pod is not announced while its volumes and devices are prepared", regexp.MustCompile("^(volume|device claim|statefulset, claims|random claims|scheduler, (claim|volume))"), keyIs(`^pods/\S+ (\d+ )?\.(status\.nominatedNodeName|metadata\.managedFields\[\d+\])$|^write scheduler patch pods/status$`)},
+	{"a configuration of all requests names none of them since 1.37", regexp.MustCompile("^device claim, configured$"), keyIs(`^resourceclaims/gpu \.status\.allocation\.devices\.config\[\d\]\.requests`)},
 	{"what a user writes into the status of a quota is mended at once, and not after minutes", regexp.MustCompile("^quota, status changed by hand$"), keyIs(`^resourcequotas/q `)},
 	{"what does not exist in a namespace is not asked to be deleted", regexp.MustCompile("^namespace, "), keyIs(`^write namespace-controller deletecollection `)},
 	{"when a node's taints are seen is chance", regexp.MustCompile("^node, daemon set"), keyIs(`^event Warning FailedScheduling |^write scheduler patch pods/status$|managedFields`)},
