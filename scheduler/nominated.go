@@ -53,15 +53,7 @@ func (t *term) besideNominatedOf(p *profile, pod *cluster.Pod) *besideNominated 
 	if t.state.AffineNominated() || p.engine.Related(pod.Shape) {
 		return nil
 	}
-	like := cacheKey{p, pod.Shape.Demand, pod.Priority}
-	kept, ok := t.besideNominated[like]
-	if !ok {
-		if len(t.besideNominated) >= maxCandidateCaches {
-			clear(t.besideNominated)
-		}
-		kept = &besideNominated{}
-		t.besideNominated[like] = kept
-	}
+	kept := keptFor(t.besideNominated, cacheKey{p, pod.Shape.Demand, pod.Priority})
 	changed, ok := t.state.Since(kept.place)
 	if !ok {
 		clear(kept.verdicts)
@@ -84,16 +76,21 @@ func (r *nominatedAdmission) verdict(node *cluster.Node) *plugin.Verdict {
 	if r.kept == nil || r.state.Nominated(r.pod.Key) == node.Name {
 		return r.check(node)
 	}
-	v := &r.kept.verdicts[node.Index]
-	if *v == nil {
-		if *v = r.check(node); *v == nil {
-			*v = admits
-		}
-	}
-	if *v == admits {
+	switch v := r.kept.verdicts[node.Index]; v {
+	case admits:
 		return nil
+	case nil:
+	default:
+		return v
 	}
-	return *v
+	v := r.check(node)
+	switch {
+	case v == nil:
+		r.kept.verdicts[node.Index] = admits
+	case !v.Broken: // an error may not come again
+		r.kept.verdicts[node.Index] = v
+	}
+	return v
 }
 
 func (r *nominatedAdmission) check(node *cluster.Node) *plugin.Verdict {

@@ -129,30 +129,35 @@ func (t *term) searchVictims(p *profile, pod *cluster.Pod, x placement.Extra) (*
 	return found, verdicts, nil
 }
 
-// cacheKey is what pods must have in common to share a cache of candidates.
+// cacheKey is what pods must have in common to share a cache.
 type cacheKey struct {
 	profile  *profile
 	demand   *cluster.Demand
 	priority int32
 }
 
-// maxCandidateCaches is the number of caches of candidates that are kept.
-const maxCandidateCaches = 16
+// maxCaches is the number of caches of each sort that are kept.
+const maxCaches = 16
+
+// keptFor returns the cache for pods that have the key in common, or a new one.
+func keptFor[V any](caches map[cacheKey]*V, like cacheKey) *V {
+	kept, ok := caches[like]
+	if !ok {
+		if len(caches) >= maxCaches {
+			clear(caches)
+		}
+		kept = new(V)
+		caches[like] = kept
+	}
+	return kept
+}
 
 // candidateCache returns the updated cache of candidates for pods like this one; nil if nothing can be kept for it.
 func (t *term) candidateCache(p *profile, pod *cluster.Pod, x placement.Extra) *preemption.CandidateCache {
 	if x.Before != nil || x.After != nil || t.state.AffineNominated() || p.engine.Related(pod.Shape) {
 		return nil
 	}
-	like := cacheKey{p, pod.Shape.Demand, pod.Priority}
-	kept, ok := t.candidateCaches[like]
-	if !ok {
-		if len(t.candidateCaches) >= maxCandidateCaches {
-			clear(t.candidateCaches)
-		}
-		kept = &preemption.CandidateCache{}
-		t.candidateCaches[like] = kept
-	}
+	kept := keptFor(t.candidateCaches, cacheKey{p, pod.Shape.Demand, pod.Priority})
 	kept.Refresh(&t.state, t.budgets.version)
 	return kept
 }

@@ -3,11 +3,14 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -166,6 +169,43 @@ func TestANodeThatIsNotToBeMadeIsWaitedFor(t *testing.T) {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// The leases of many nodes are renewed a few at a time, each of them as often as before.
+func TestManyLeasesAreRenewedTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const nodes, rounds = 200, 4
+		kube := fake.NewClientset()
+		var mu sync.Mutex
+		renewals, times := map[string]int{}, map[time.Time]bool{}
+		kube.PrependReactor("update", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			renewals[a.(clienttesting.UpdateAction).GetObject().(*coordinationv1.Lease).Name]++
+			times[time.Now()] = true
+			return false, nil, nil
+		})
+		h := NewHeartbeats(Options{Kube: kube, Count: nodes, LeaseEvery: 10 * time.Second, Facts: func(i int) Facts { return Facts{Name: fmt.Sprint("n", i)} }})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- h.Run(ctx) }()
+		time.Sleep((rounds + 1) * 10 * time.Second)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if len(renewals) != nodes {
+			t.Errorf("the leases of %d nodes were renewed", len(renewals))
+		}
+		for name, n := range renewals {
+			if n < rounds-1 || n > rounds+1 {
+				t.Errorf("the lease of %s was renewed %d times", name, n)
+			}
+		}
+		if most := (rounds + 1) * 50; len(times) > most {
+			t.Errorf("leases were renewed at %d different times, want no more than %d", len(times), most)
 		}
 	})
 }
