@@ -107,7 +107,6 @@ func (c *Cluster) api(reg *registry.Registry, cache *watchcache.Cache, streams *
 		Authorize:    c.permissions,
 		Fairness:     c.fairness,
 		Queued:       h2.Queued,
-		Crowding:     h2.Crowding,
 		Apply:        reg.Track.(*ownership.Owners),
 		Connections:  streams.All(),
 		Actions:      actions.All(actions.Options{Authorize: c.permissions, Tokens: tokens, Issue: issuer}),

@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string) error {
 		return serveLimit(ctx, args[1:])
 	}
 	if len(args) == 2 && args[0] == suite.FloodVerb {
-		return suite.Flood(ctx, os.Stdin, args[1])
+		return suite.Flood(ctx, os.Stdin, os.Stdout, args[1])
 	}
 	return measure(ctx, args)
 }

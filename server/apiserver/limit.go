@@ -150,9 +150,6 @@ func (c *call) enterFairly() (seat, error) {
 	if err != nil {
 		return seat{}, err
 	}
-	if place.Crowding() && c.s.o.Crowding != nil {
-		c.s.o.Crowding(c.Writer.ResponseWriter)
-	}
 	if !c.longRunning {
 		s := seat{leave: func() { c.sendLarge(place.Leave) }}
 		if place.Apart() {

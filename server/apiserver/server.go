@@ -58,8 +58,6 @@ type Options struct {
 	Checks []Check
 	// Queued is told when a request has come to where it waits for its turn, with the writer that the server was called with; nil if nobody wants to know.
 	Queued func(http.ResponseWriter)
-	// Crowding is told, with that writer, when the request is one of so many that others would have to wait; nil if nobody wants to know.
-	Crowding func(http.ResponseWriter)
 	// Fairness gives seats to requests. Without it MaxInFlight and MaxMutatingInFlight limit all users together.
 	Fairness *fairness.Dispatcher
 	// Metrics counts requests and events of watches; nil counts nothing.

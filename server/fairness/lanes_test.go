@@ -195,6 +195,8 @@ func TestOnlyManyRequestsAreACrowd(t *testing.T) {
 		}
 		other := enter("b")
 		other.Leave()
+		rested := 0 // by one at a time
+		d.turns.rest = func() { rested++ }
 		crowding := make(chan bool, 100)
 		const ten = 10 // they have all seats
 		for range ten {
@@ -204,11 +206,11 @@ func TestOnlyManyRequestsAreACrowd(t *testing.T) {
 		for range more {
 			go func() {
 				p := enter("a")
-				crowding <- p.Crowding()
 				if p.Crowding() != p.Apart() {
 					t.Error("a request of a crowd is not served apart, or one that is not is")
 				}
-				p.Leave()
+				p.Do(p.Leave)
+				crowding <- p.Crowding()
 			}()
 			synctest.Wait()
 		}
@@ -230,6 +232,9 @@ func TestOnlyManyRequestsAreACrowd(t *testing.T) {
 		}
 		if n != more-crowd {
 			t.Errorf("%d of %d that wait are a crowd, want %d", n, more, more-crowd)
+		}
+		if rested != n {
+			t.Errorf("%d requests of a crowd of %d left the processor to others first", rested, n)
 		}
 	})
 }

@@ -24,8 +24,18 @@ func (p Place) Crowding() bool { return p.others && p.behind >= crowd }
 // Apart tells whether the request is to be served by Do, so that others do not wait for a processor behind it: if it computes long, or crowds.
 func (p Place) Apart() bool { return p.others && p.work.Long || p.Crowding() }
 
-// Do serves the request on a thread of its own.
-func (p Place) Do(serve func()) { p.turns.lanes.do(serve) }
+// Do serves the request on a thread of its own. One of a crowd leaves the processor to others for a moment before that: as a crowd has one turn at a
+// time while there are others, its requests, its answers and what these have its client do come evenly then, and not in waves that others wait behind.
+func (p Place) Do(serve func()) {
+	if !p.Crowding() {
+		p.turns.lanes.do(serve)
+		return
+	}
+	p.turns.lanes.do(func() {
+		p.turns.rest()
+		serve()
+	})
+}
 
 // Leave gives the seats back; those that a change keeps for the ones who watch come back later.
 func (p Place) Leave() {

@@ -25,6 +25,7 @@ type turns struct {
 	most  int // of all flows
 	own   int // of a flow while there are others
 	lanes lanes
+	rest  func() // before each request of a crowd
 
 	mu      sync.Mutex // guards all below
 	last    turn       // the newest
@@ -79,7 +80,7 @@ type candidate struct {
 
 func newTurns() *turns {
 	n := processors()
-	return &turns{most: turnsPerProcessor * n, own: max(1, n-1)}
+	return &turns{most: turnsPerProcessor * n, own: max(1, n-1), rest: rest}
 }
 
 // expect notes that a request of a flow has a seat, and will take a turn.

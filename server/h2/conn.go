@@ -48,8 +48,7 @@ type conn struct {
 	reminder  *time.Timer // for what has not been started; nil until it is needed
 	reminded  bool        // it will come
 	starting  atomic.Int32
-	backlog   atomic.Bool  // there is something unstarted
-	crowding  atomic.Int64 // until when, in Unix nanoseconds
+	backlog   atomic.Bool // there is something unstarted
 
 	authenticated atomic.Bool  // a request has been authenticated; set under mu
 	buffered      atomic.Int64 // bytes of answers that handlers have written and that have not been queued
@@ -142,9 +141,6 @@ type connReader conn
 // Read waits for bytes of the client. Before that it starts the handlers and writes the frames that were held back while more could be read.
 func (s *connReader) Read(b []byte) (int, error) {
 	c := (*conn)(s)
-	if c.crowds() {
-		time.Sleep(pause)
-	}
 	c.mu.Lock()
 	c.startLocked()
 	c.handOverLocked()

@@ -30,7 +30,6 @@ type outgoing struct {
 	frames        []byte
 	pooled        *[]byte   // the pooled memory of frames, from framePool
 	writing       bool      // a goroutine is writing
-	soon          bool      // what is queued will be written after a pause
 	writeDeadline time.Time // the write deadline of the connection; used by the goroutine that writes
 	waiting       []*stream // streams that wait for space in frames, or for the window of the connection; the first has waited longest
 

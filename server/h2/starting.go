@@ -10,7 +10,7 @@ import (
 // them: Go lets goroutines run in the order in which they became ready. So only a few requests of a connection run at a time that have not come to
 // where they wait for their turn, which their handler says by Queued.
 
-// mostStarting is how many requests that is; one if the connection crowds.
+// mostStarting is how many requests that is.
 var mostStarting = max(2, runtime.GOMAXPROCS(0))
 
 // startTakes is after how long one of them no longer keeps others from being started: it is waiting for something.
@@ -61,9 +61,6 @@ func (c *conn) startLocked() {
 	}
 	c.backlog.Store(true) // before the others are counted: whoever is not counted any more sees it
 	most := c.stuck + mostStarting
-	if c.crowds() {
-		most = c.stuck + 1
-	}
 	n := 0
 	for n < len(c.unstarted) {
 		st := c.unstarted[n]

@@ -83,12 +83,12 @@ func (st *stream) finish() {
 		w.rest = w.beginLocked(w.buffered(), true)
 		if !c.sendRestLocked(st) {
 			st.shedLocked()
-			c.flushAnswerLocked()
+			c.flushLocked()
 			return
 		}
 	}
 	c.concludeLocked(st, err)
-	c.flushAnswerLocked()
+	c.flushLocked()
 }
 
 func (d *deadline) stop() {

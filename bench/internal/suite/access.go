@@ -88,7 +88,7 @@ func quietGets(beside flood) runFunc {
 			if err != nil {
 				return err
 			}
-			defer stop()
+			defer func() { b.Own("answers to the flood, a second", stop()) }()
 		}
 		get := h2.Request{Method: http.MethodGet, Path: configMaps + "/" + objects.Name('q', 0), Header: as("quiet")}
 		return b.loop(ctx, 1, func(ctx context.Context, t iteration) error {

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/millrace/millrace/bench/internal/h2"
@@ -34,8 +36,9 @@ var (
 	oneList = fmt.Sprintf("%s?limit=%d", configMaps, flooded)
 )
 
-// startFlood starts such a client in a process of its own: in this one it would delay those that are measured.
-func startFlood(ctx context.Context, s *target.Server, path string) (stop func(), err error) {
+// startFlood starts such a client in a process of its own: in this one it would delay those that are measured. The function that stops it returns how many
+// answers a second it got.
+func startFlood(ctx context.Context, s *target.Server, path string) (stop func() float64, err error) {
 	access, err := json.Marshal(s.Access)
 	if err != nil {
 		return nil, err
@@ -50,12 +53,16 @@ func startFlood(ctx context.Context, s *target.Server, path string) (stop func()
 	if err != nil {
 		return nil, err
 	}
+	var said bytes.Buffer
+	c.Stdout = &said
 	if err := c.Start(); err != nil {
 		return nil, err
 	}
-	stop = func() {
+	stop = func() (rate float64) {
 		in.Close() // which ends it
 		_ = c.Wait()
+		_, _ = fmt.Fscan(&said, &rate) // a client that was killed says nothing
+		return rate
 	}
 	if _, err := in.Write(append(access, '\n')); err != nil {
 		stop()
@@ -65,8 +72,9 @@ func startFlood(ctx context.Context, s *target.Server, path string) (stop func()
 	return stop, nil
 }
 
-// Flood is the main function of the client: it reads the access to a server, and asks for a path until its input ends.
-func Flood(ctx context.Context, in io.Reader, path string) error {
+// Flood is the main function of the client: it reads the access to a server, and asks for a path until its input ends. Then it writes how many answers a
+// second it got.
+func Flood(ctx context.Context, in io.Reader, out io.Writer, path string) error {
 	var access target.Access
 	decoder := json.NewDecoder(in)
 	if err := decoder.Decode(&access); err != nil {
@@ -90,19 +98,24 @@ func Flood(ctx context.Context, in io.Reader, path string) error {
 		defer c.Close()
 		conns = append(conns, c)
 	}
+	var answers atomic.Int64
+	began := time.Now()
 	request := h2.Request{Method: http.MethodGet, Path: path, Header: as("flood")}
 	for i := range flooding {
 		running.Go(func() {
 			for ctx.Err() == nil {
-				if _, err := conns[i%len(conns)].Size(ctx, request); err != nil {
-					select {
-					case <-ctx.Done():
-					case <-time.After(refusedWait):
-					}
+				if _, err := conns[i%len(conns)].Size(ctx, request); err == nil {
+					answers.Add(1)
+					continue
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(refusedWait):
 				}
 			}
 		})
 	}
 	<-ctx.Done()
-	return nil
+	_, err := fmt.Fprintln(out, float64(answers.Load())/time.Since(began).Seconds())
+	return err
 }
