@@ -16,7 +16,7 @@
 //
 //	go test ./proof/loops/differences -run Random -peers DIRECTORY -random 100 -timeout 30m
 //
-// One of them is repeated by its name, with the seed that the run has told; one that makes nodes may depend on those before it:
+// One of them is repeated by its name, with the seed that the run has told:
 //
 //	MILLRACE_SEED=7000 go test ./proof/loops/differences -run Random -peers DIRECTORY -random 100 -scenarios '7003$'
 //

@@ -46,7 +46,7 @@ const (
 var knownDifferences = []knownDifference{
 	{"a node that is given up is patched, so that what its kubelet writes at the same time does not get lost", regexp.MustCompile("^(clock, lease|random nodes)"), keyIs(`^write node-controller (update|patch) nodes/status$`)},
 	{"the budget is named, and not its namespace twice", regexp.MustCompile("^clock, eviction"), keyIs(`^event Warning NotDeleted by controllermanager about Pod/one: `)},
-	{"how often something is tried depends on time", regexp.MustCompile(""), keyIs(`^event Warning .*\(combined from similar events\)`)},
+	{"how often something is tried depends on time", regexp.MustCompile(`too little quota$|^random \d+$`), keyIs(`^event Warning .*\(combined from similar events\)`)},
 	{"which steps a rollout takes depends on when pods become ready", regexp.MustCompile("^deployment, (rolling|stuck)"),
 		keyIs(`^event Normal (ScalingReplicaSet|Scheduled|SuccessfulCreate|SuccessfulDelete) |^replicasets/\S+ \.(metadata\.generation|status\.observedGeneration)$`)},
 	{"the node of a pod is not announced while its volumes and devices are prepared", regexp.MustCompile("^(volume|device claim|statefulset, claims|random claims|scheduler, (claim|volume))"), keyIs(`^pods/\S+ (\d+ )?\.(status\.nominatedNodeName|metadata\.managedFields\[\d+\])$|^write scheduler patch pods/status$`)},
