@@ -206,11 +206,11 @@ func TestOnlyManyRequestsAreACrowd(t *testing.T) {
 		for range more {
 			go func() {
 				p := enter("a")
-				if p.Crowding() != p.Apart() {
+				if p.crowding() != p.Apart() {
 					t.Error("a request of a crowd is not served apart, or one that is not is")
 				}
 				p.Do(p.Leave)
-				crowding <- p.Crowding()
+				crowding <- p.crowding()
 			}()
 			synctest.Wait()
 		}

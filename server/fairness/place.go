@@ -18,16 +18,16 @@ type Place struct {
 // crowd is how many requests of a flow wait if it asks for much more than its share: clients that work normally do not have so many.
 const crowd = 16
 
-// Crowding tells whether the request is one of a crowd, and there are other flows.
-func (p Place) Crowding() bool { return p.others && p.behind >= crowd }
+// crowding tells whether the request is one of a crowd, and there are other flows.
+func (p Place) crowding() bool { return p.others && p.behind >= crowd }
 
 // Apart tells whether the request is to be served by Do, so that others do not wait for a processor behind it: if it computes long, or crowds.
-func (p Place) Apart() bool { return p.others && p.work.Long || p.Crowding() }
+func (p Place) Apart() bool { return p.others && p.work.Long || p.crowding() }
 
-// Do serves the request on a thread of its own. One of a crowd leaves the processor to others for a moment before that: as a crowd has one turn at a
-// time while there are others, its requests, its answers and what these have its client do come evenly then, and not in waves that others wait behind.
+// Do serves the request on a thread of its own. One of a crowd leaves the processor to others for a moment before that. As a crowd has few turns at a
+// time while there are others, its requests and answers then come evenly, and not in waves that others wait behind.
 func (p Place) Do(serve func()) {
-	if !p.Crowding() {
+	if !p.crowding() {
 		p.turns.lanes.do(serve)
 		return
 	}
