@@ -8,12 +8,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/millrace/millrace/server/auth"
-	"github.com/millrace/millrace/server/auth/abac"
-	"github.com/millrace/millrace/server/auth/chain"
-	"github.com/millrace/millrace/server/auth/node"
-	"github.com/millrace/millrace/server/auth/rbac"
-	"github.com/millrace/millrace/server/registry"
+	"github.com/millrace/millrace/internal/server/auth"
+	"github.com/millrace/millrace/internal/server/auth/abac"
+	"github.com/millrace/millrace/internal/server/auth/chain"
+	"github.com/millrace/millrace/internal/server/auth/node"
+	"github.com/millrace/millrace/internal/server/auth/rbac"
+	"github.com/millrace/millrace/internal/server/registry"
 )
 
 // defaultAuthorization has the authorization modes if none are set.

@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/millrace/millrace/metricsapi"
-	"github.com/millrace/millrace/server/aggregation"
-	"github.com/millrace/millrace/server/auth"
-	objects "github.com/millrace/millrace/server/bootstrap"
-	"github.com/millrace/millrace/server/pki"
-	"github.com/millrace/millrace/server/registry"
+	"github.com/millrace/millrace/internal/metricsapi"
+	"github.com/millrace/millrace/internal/server/aggregation"
+	"github.com/millrace/millrace/internal/server/auth"
+	objects "github.com/millrace/millrace/internal/server/bootstrap"
+	"github.com/millrace/millrace/internal/server/pki"
+	"github.com/millrace/millrace/internal/server/registry"
 )
 
 // aggregate lets other servers serve API groups, and publishes how they can authenticate this server.

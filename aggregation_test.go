@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/server/auth"
-	"github.com/millrace/millrace/server/pki"
+	"github.com/millrace/millrace/internal/server/auth"
+	"github.com/millrace/millrace/internal/server/pki"
 )
 
 func TestAggregatedServersAreCalledWithTheCertificateOfAFileAndToldToTrustIt(t *testing.T) {

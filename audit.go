@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/millrace/millrace/server/audit"
+	"github.com/millrace/millrace/internal/server/audit"
 )
 
 // AuditOptions configure audit logging. Without a policy nothing is logged.

@@ -8,12 +8,12 @@ import (
 	"os"
 	"slices"
 
-	"github.com/millrace/millrace/server/auth"
-	"github.com/millrace/millrace/server/auth/chain"
-	"github.com/millrace/millrace/server/auth/oidc"
-	"github.com/millrace/millrace/server/auth/webhook"
-	"github.com/millrace/millrace/server/h2"
-	"github.com/millrace/millrace/server/pki"
+	"github.com/millrace/millrace/internal/server/auth"
+	"github.com/millrace/millrace/internal/server/auth/chain"
+	"github.com/millrace/millrace/internal/server/auth/oidc"
+	"github.com/millrace/millrace/internal/server/auth/webhook"
+	"github.com/millrace/millrace/internal/server/h2"
+	"github.com/millrace/millrace/internal/server/pki"
 )
 
 // AuthenticationOptions configure who is authenticated, besides certificates and tokens of the cluster itself.

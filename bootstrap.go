@@ -15,13 +15,13 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/millrace/millrace/server/allocation"
-	"github.com/millrace/millrace/server/auth"
-	"github.com/millrace/millrace/server/auth/rbac"
-	"github.com/millrace/millrace/server/endpoints"
-	"github.com/millrace/millrace/server/registry"
-	"github.com/millrace/millrace/server/resource"
-	"github.com/millrace/millrace/server/resource/scheduling"
+	"github.com/millrace/millrace/internal/server/allocation"
+	"github.com/millrace/millrace/internal/server/auth"
+	"github.com/millrace/millrace/internal/server/auth/rbac"
+	"github.com/millrace/millrace/internal/server/endpoints"
+	"github.com/millrace/millrace/internal/server/registry"
+	"github.com/millrace/millrace/internal/server/resource"
+	"github.com/millrace/millrace/internal/server/resource/scheduling"
 )
 
 // bootstrapEvery returns how often the objects are checked that every cluster has: rarely in a cluster without a port, where only this process can change

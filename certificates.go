@@ -13,8 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/millrace/millrace/kubelet/server"
-	"github.com/millrace/millrace/server/pki"
+	"github.com/millrace/millrace/internal/kubelet/server"
+	"github.com/millrace/millrace/internal/server/pki"
 )
 
 // kubeletClient is the common name of the API server's client certificate for kubelets.

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/millrace/millrace/server/pki"
+	"github.com/millrace/millrace/internal/server/pki"
 )
 
 // writePair writes a new certificate for a name, and returns it.

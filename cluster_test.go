@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/server/allocation"
+	"github.com/millrace/millrace/internal/server/allocation"
 )
 
 func TestEventsEndWhenTheOptionsSay(t *testing.T) {

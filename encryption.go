@@ -6,10 +6,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/millrace/millrace/server/encryption"
-	"github.com/millrace/millrace/server/registry"
-	"github.com/millrace/millrace/server/resource/builtin"
-	"github.com/millrace/millrace/server/store"
+	"github.com/millrace/millrace/internal/server/encryption"
+	"github.com/millrace/millrace/internal/server/registry"
+	"github.com/millrace/millrace/internal/server/resource/builtin"
+	"github.com/millrace/millrace/internal/server/store"
 )
 
 // EncryptionOptions configure encryption at rest. Without a file nothing is encrypted.

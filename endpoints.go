@@ -7,8 +7,8 @@ import (
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
-	"github.com/millrace/millrace/server/endpoints"
-	"github.com/millrace/millrace/server/store"
+	"github.com/millrace/millrace/internal/server/endpoints"
+	"github.com/millrace/millrace/internal/server/store"
 )
 
 // keysAddress is where clients that check tokens themselves find the server's keys: at the address that pods can reach, if there is one.

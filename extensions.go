@@ -4,16 +4,16 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/millrace/millrace/server/admission"
-	"github.com/millrace/millrace/server/admission/concern"
-	"github.com/millrace/millrace/server/admission/manifests"
-	"github.com/millrace/millrace/server/admission/policies"
-	"github.com/millrace/millrace/server/admission/webhooks"
-	"github.com/millrace/millrace/server/metrics"
-	"github.com/millrace/millrace/server/ownership"
-	"github.com/millrace/millrace/server/registry"
-	"github.com/millrace/millrace/server/resource"
-	"github.com/millrace/millrace/server/webhook"
+	"github.com/millrace/millrace/internal/server/admission"
+	"github.com/millrace/millrace/internal/server/admission/concern"
+	"github.com/millrace/millrace/internal/server/admission/manifests"
+	"github.com/millrace/millrace/internal/server/admission/policies"
+	"github.com/millrace/millrace/internal/server/admission/webhooks"
+	"github.com/millrace/millrace/internal/server/metrics"
+	"github.com/millrace/millrace/internal/server/ownership"
+	"github.com/millrace/millrace/internal/server/registry"
+	"github.com/millrace/millrace/internal/server/resource"
+	"github.com/millrace/millrace/internal/server/webhook"
 )
 
 // extensions has the admission plugins that objects of the cluster configure.

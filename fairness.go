@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/millrace/millrace/server/fairness"
-	"github.com/millrace/millrace/server/registry"
+	"github.com/millrace/millrace/internal/server/fairness"
+	"github.com/millrace/millrace/internal/server/registry"
 )
 
 // A request may wait in a fairness queue for at most a quarter of its timeout.

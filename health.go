@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/millrace/millrace/server/apiserver"
-	"github.com/millrace/millrace/server/registry"
-	"github.com/millrace/millrace/server/watchcache"
+	"github.com/millrace/millrace/internal/server/apiserver"
+	"github.com/millrace/millrace/internal/server/registry"
+	"github.com/millrace/millrace/internal/server/watchcache"
 )
 
 // started are kube-apiserver's names for the parts of a start. It answers requests meanwhile, and has a check for each part. Here all of them have ended

@@ -10,11 +10,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/millrace/millrace/controllers"
+	"github.com/millrace/millrace/internal/controllers"
 	"github.com/millrace/millrace/internal/durable"
+	"github.com/millrace/millrace/internal/server/auth"
+	"github.com/millrace/millrace/internal/server/pki"
 	"github.com/millrace/millrace/loop"
-	"github.com/millrace/millrace/server/auth"
-	"github.com/millrace/millrace/server/pki"
 )
 
 // The cluster's components use Kubernetes' user names, and have the roles of these names. Only the administrator is in

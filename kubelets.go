@@ -10,9 +10,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/millrace/millrace/server/connections"
-	"github.com/millrace/millrace/server/pki"
-	"github.com/millrace/millrace/server/registry"
+	"github.com/millrace/millrace/internal/server/connections"
+	"github.com/millrace/millrace/internal/server/pki"
+	"github.com/millrace/millrace/internal/server/registry"
 )
 
 // KubeletOptions configure the API server's connections to kubelets. Zero values mean the defaults.

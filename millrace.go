@@ -24,11 +24,11 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 
-	"github.com/millrace/millrace/server/aggregation"
-	"github.com/millrace/millrace/server/custom"
-	"github.com/millrace/millrace/server/fairness"
-	"github.com/millrace/millrace/server/inprocess"
-	"github.com/millrace/millrace/server/metrics"
+	"github.com/millrace/millrace/internal/server/aggregation"
+	"github.com/millrace/millrace/internal/server/custom"
+	"github.com/millrace/millrace/internal/server/fairness"
+	"github.com/millrace/millrace/internal/server/inprocess"
+	"github.com/millrace/millrace/internal/server/metrics"
 )
 
 // Cluster is a running control plane.

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/millrace/millrace/kubelet"
+	"github.com/millrace/millrace/internal/kubelet"
+	"github.com/millrace/millrace/internal/network"
 	"github.com/millrace/millrace/loop"
-	"github.com/millrace/millrace/network"
 )
 
 // clusterDomain is the cluster's DNS domain.

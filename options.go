@@ -8,12 +8,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/millrace/millrace/controllers/loadbalancer"
-	"github.com/millrace/millrace/kubelet/pressure"
-	"github.com/millrace/millrace/server/admission"
-	"github.com/millrace/millrace/server/allocation"
-	"github.com/millrace/millrace/server/apiserver"
-	"github.com/millrace/millrace/server/auth/webhook"
+	"github.com/millrace/millrace/internal/controllers/loadbalancer"
+	"github.com/millrace/millrace/internal/kubelet/pressure"
+	"github.com/millrace/millrace/internal/server/admission"
+	"github.com/millrace/millrace/internal/server/allocation"
+	"github.com/millrace/millrace/internal/server/apiserver"
+	"github.com/millrace/millrace/internal/server/auth/webhook"
 )
 
 // Options configure a Cluster.

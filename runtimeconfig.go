@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/millrace/millrace/server/resource"
+	"github.com/millrace/millrace/internal/server/resource"
 )
 
 // apiSwitches are the APIs that a runtime configuration turns off and on. A switch of a resource has precedence over one of its version, that

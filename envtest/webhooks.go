@@ -15,7 +15,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/millrace/millrace/server/pki"
+	"github.com/millrace/millrace/internal/server/pki"
 )
 
 // WebhookInstallOptions say which webhooks are installed, and where the suite serves them.

@@ -11,9 +11,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/millrace/millrace/internal/server/auth"
 	"github.com/millrace/millrace/loop"
 	"github.com/millrace/millrace/loop/secure"
-	"github.com/millrace/millrace/server/auth"
 )
 
 // accessFlags configure who may ask a component for its metrics, under the names of kube-controller-manager and kube-scheduler.

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/server/admission"
+	"github.com/millrace/millrace/internal/server/admission"
 )
 
 // registryPrefix is kube-apiserver's key prefix. No other prefix is supported.

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/millrace/millrace/cmd/millrace/internal/starting"
-	"github.com/millrace/millrace/server/pki"
+	"github.com/millrace/millrace/internal/server/pki"
 )
 
 // TestMain makes the test binary act as the assets when it is called by their names, and as this program when it is called by its.

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/server/auth/chain"
-	"github.com/millrace/millrace/server/auth/oidc"
-	"github.com/millrace/millrace/server/auth/webhook"
+	"github.com/millrace/millrace/internal/server/auth/chain"
+	"github.com/millrace/millrace/internal/server/auth/oidc"
+	"github.com/millrace/millrace/internal/server/auth/webhook"
 )
 
 // authFlags configure authentication and authorization webhooks, under kube-apiserver's names.

@@ -8,7 +8,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/server/allocation"
+	"github.com/millrace/millrace/internal/server/allocation"
 )
 
 // clusterFlags configure which APIs are served and what objects get, under kube-apiserver's names.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/millrace/millrace/server/allocation"
+	"github.com/millrace/millrace/internal/server/allocation"
 )
 
 func TestFlagsOfTheClusterReachTheServer(t *testing.T) {

@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/millrace/millrace/controllers"
-	loopmetrics "github.com/millrace/millrace/controllers/prommetrics"
+	"github.com/millrace/millrace/internal/controllers"
+	loopmetrics "github.com/millrace/millrace/internal/controllers/prommetrics"
+	"github.com/millrace/millrace/internal/server/pki"
 	"github.com/millrace/millrace/loop"
-	"github.com/millrace/millrace/server/pki"
 )
 
 // controllersFlags are the flags of `millrace controllers`, under kube-controller-manager's names.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/internal/network/dns"
 	"github.com/millrace/millrace/loop"
-	"github.com/millrace/millrace/network/dns"
 )
 
 // dnsFlags are the flags of `millrace dns`.

@@ -15,9 +15,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/controllers"
+	"github.com/millrace/millrace/internal/controllers"
+	"github.com/millrace/millrace/internal/server/allocation"
 	"github.com/millrace/millrace/loop"
-	"github.com/millrace/millrace/server/allocation"
 )
 
 // logFlags configure logging.

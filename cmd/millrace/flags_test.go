@@ -25,9 +25,9 @@ import (
 	metadatafake "k8s.io/client-go/metadata/fake"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/controllers"
-	"github.com/millrace/millrace/controllers/legacytoken"
-	"github.com/millrace/millrace/controllers/podautoscaler"
+	"github.com/millrace/millrace/internal/controllers"
+	"github.com/millrace/millrace/internal/controllers/legacytoken"
+	"github.com/millrace/millrace/internal/controllers/podautoscaler"
 	"github.com/millrace/millrace/loop"
 )
 

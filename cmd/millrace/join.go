@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/millrace/millrace/kubelet"
-	"github.com/millrace/millrace/kubelet/credentials"
+	"github.com/millrace/millrace/internal/kubelet"
+	"github.com/millrace/millrace/internal/kubelet/credentials"
 	"github.com/millrace/millrace/loop"
 )
 

@@ -18,12 +18,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/millrace/millrace/kubelet"
-	"github.com/millrace/millrace/kubelet/credentials"
-	"github.com/millrace/millrace/kubelet/hollow"
-	"github.com/millrace/millrace/kubelet/logs"
-	"github.com/millrace/millrace/kubelet/server"
-	"github.com/millrace/millrace/kubelet/worker"
+	"github.com/millrace/millrace/internal/kubelet"
+	"github.com/millrace/millrace/internal/kubelet/credentials"
+	"github.com/millrace/millrace/internal/kubelet/hollow"
+	"github.com/millrace/millrace/internal/kubelet/logs"
+	"github.com/millrace/millrace/internal/kubelet/server"
+	"github.com/millrace/millrace/internal/kubelet/worker"
 	"github.com/millrace/millrace/loop"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/millrace/millrace/kubelet/config"
-	"github.com/millrace/millrace/kubelet/server"
+	"github.com/millrace/millrace/internal/kubelet/config"
+	"github.com/millrace/millrace/internal/kubelet/server"
 )
 
 // policyFlags say how the kubelet's server treats clients that are not the API server.

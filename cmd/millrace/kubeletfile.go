@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/millrace/millrace/kubelet/config"
+	"github.com/millrace/millrace/internal/kubelet/config"
 )
 
 // inFile is what no flag says, only the kubelet's file.

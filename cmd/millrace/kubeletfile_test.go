@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/millrace/millrace/kubelet/logs"
-	"github.com/millrace/millrace/kubelet/server"
+	"github.com/millrace/millrace/internal/kubelet/logs"
+	"github.com/millrace/millrace/internal/kubelet/server"
 )
 
 const kubeletHead = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"

@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/millrace/millrace/kubelet"
-	"github.com/millrace/millrace/kubelet/config"
-	"github.com/millrace/millrace/kubelet/pressure"
+	"github.com/millrace/millrace/internal/kubelet"
+	"github.com/millrace/millrace/internal/kubelet/config"
+	"github.com/millrace/millrace/internal/kubelet/pressure"
 )
 
 // evictionFlags are the flags for shortages of a node.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/millrace/millrace/controllers"
+	"github.com/millrace/millrace/internal/controllers"
 	"github.com/millrace/millrace/loop"
 )
 

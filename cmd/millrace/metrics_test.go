@@ -21,12 +21,12 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/controllers"
-	loopmetrics "github.com/millrace/millrace/controllers/prommetrics"
+	"github.com/millrace/millrace/internal/controllers"
+	loopmetrics "github.com/millrace/millrace/internal/controllers/prommetrics"
+	schedulermetrics "github.com/millrace/millrace/internal/scheduler/prommetrics"
 	"github.com/millrace/millrace/loop"
 	requestmetrics "github.com/millrace/millrace/loop/prommetrics"
 	"github.com/millrace/millrace/millracetest"
-	schedulermetrics "github.com/millrace/millrace/scheduler/prommetrics"
 )
 
 // recordedMetric is a metric of one of Kubernetes' programs.

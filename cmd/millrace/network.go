@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/millrace/millrace/kubelet"
+	"github.com/millrace/millrace/internal/kubelet"
+	"github.com/millrace/millrace/internal/network"
 	"github.com/millrace/millrace/loop"
-	"github.com/millrace/millrace/network"
 )
 
 // networkFlags are the flags of `millrace network`, under the names that kubelets and kube-proxy have for the same.

@@ -4,7 +4,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/millrace/millrace/network/pods"
+	"github.com/millrace/millrace/internal/network/pods"
 )
 
 // plugin runs the program as a CNI plugin if it was called by that name, and returns the exit code.

@@ -15,9 +15,9 @@ import (
 	"k8s.io/kube-proxy/config/v1alpha1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/millrace/millrace/internal/network/services"
+	"github.com/millrace/millrace/internal/network/services/config"
 	"github.com/millrace/millrace/loop"
-	"github.com/millrace/millrace/network/services"
-	"github.com/millrace/millrace/network/services/config"
 )
 
 // proxyFlags are the flags of `millrace proxy`, under kube-proxy's names.

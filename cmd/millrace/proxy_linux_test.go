@@ -23,8 +23,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/millrace/millrace/internal/network/services"
 	"github.com/millrace/millrace/loop"
-	"github.com/millrace/millrace/network/services"
 )
 
 // insideVariable is set in the process of a test that has a network namespace of its own.

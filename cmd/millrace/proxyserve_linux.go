@@ -10,9 +10,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/millrace/millrace/internal/network/services"
+	"github.com/millrace/millrace/internal/network/services/config"
 	"github.com/millrace/millrace/loop"
-	"github.com/millrace/millrace/network/services"
-	"github.com/millrace/millrace/network/services/config"
 )
 
 // serveProxy opens the ports of a proxy, with kube-proxy's paths. The returned runner serves them.

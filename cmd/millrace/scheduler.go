@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"github.com/millrace/millrace/internal/scheduler"
+	"github.com/millrace/millrace/internal/scheduler/config"
+	"github.com/millrace/millrace/internal/scheduler/prommetrics"
 	"github.com/millrace/millrace/loop"
-	"github.com/millrace/millrace/scheduler"
-	"github.com/millrace/millrace/scheduler/config"
-	"github.com/millrace/millrace/scheduler/prommetrics"
 )
 
 // schedulerFlags are the flags of `millrace scheduler`, under kube-scheduler's names.

@@ -17,10 +17,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/internal/server/pki"
 	"github.com/millrace/millrace/loop"
 	"github.com/millrace/millrace/loop/secure"
 	"github.com/millrace/millrace/queue/prommetrics"
-	"github.com/millrace/millrace/server/pki"
 )
 
 // secureFlags configure the HTTPS port for health and metrics, under the names of kube-controller-manager and kube-scheduler.

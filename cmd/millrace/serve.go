@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/server/store"
+	"github.com/millrace/millrace/internal/server/store"
 )
 
 // serve runs a cluster until the context ends, and prints how to reach it.

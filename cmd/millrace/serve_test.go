@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/server/store/etcd"
+	"github.com/millrace/millrace/internal/server/store/etcd"
 )
 
 // running is a command that runs beside the test.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/millrace/millrace/controllers/certificates"
+	"github.com/millrace/millrace/internal/controllers/certificates"
 )
 
 // signingFlags configure the CAs that sign certificates, under kube-controller-manager's names.

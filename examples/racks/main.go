@@ -12,10 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/millrace/millrace/internal/scheduler"
+	"github.com/millrace/millrace/internal/scheduler/plugin"
+	"github.com/millrace/millrace/internal/scheduler/rules"
 	"github.com/millrace/millrace/loop"
-	"github.com/millrace/millrace/scheduler"
-	"github.com/millrace/millrace/scheduler/plugin"
-	"github.com/millrace/millrace/scheduler/rules"
 )
 
 const name = "rack-scheduler"

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/millrace/millrace/demand"
+	"github.com/millrace/millrace/internal/demand"
 )
 
 // Covers reports whether a quota applies to an object. Scopes select pods, except for one that selects persistent volume claims.

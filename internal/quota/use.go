@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/millrace/millrace/demand"
+	"github.com/millrace/millrace/internal/demand"
 )
 
 var one = *resource.NewQuantity(1, resource.DecimalSI)

@@ -17,7 +17,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/server/audit"
+	"github.com/millrace/millrace/internal/server/audit"
 )
 
 // audited adds an audit log with a policy to some options.

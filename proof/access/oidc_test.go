@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/server/auth/oidc/oidctest"
+	"github.com/millrace/millrace/internal/server/auth/oidc/oidctest"
 )
 
 // authenticationFile writes an AuthenticationConfiguration that trusts these issuers.

@@ -10,9 +10,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/millrace/millrace/server/auth"
-	"github.com/millrace/millrace/server/resource"
-	"github.com/millrace/millrace/server/watchcache"
+	"github.com/millrace/millrace/internal/server/auth"
+	"github.com/millrace/millrace/internal/server/resource"
+	"github.com/millrace/millrace/internal/server/watchcache"
 )
 
 // The fuzz targets call a server without a connection, so that every input of the fuzzer arrives. Run one with

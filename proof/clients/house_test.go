@@ -18,16 +18,16 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/millrace/millrace/internal/server/apiserver"
+	"github.com/millrace/millrace/internal/server/auth"
+	"github.com/millrace/millrace/internal/server/ownership"
+	"github.com/millrace/millrace/internal/server/registry"
+	"github.com/millrace/millrace/internal/server/resource"
+	"github.com/millrace/millrace/internal/server/resource/builtin"
+	"github.com/millrace/millrace/internal/server/store/faults"
+	"github.com/millrace/millrace/internal/server/store/memory"
+	"github.com/millrace/millrace/internal/server/watchcache"
 	"github.com/millrace/millrace/proof/internal/network"
-	"github.com/millrace/millrace/server/apiserver"
-	"github.com/millrace/millrace/server/auth"
-	"github.com/millrace/millrace/server/ownership"
-	"github.com/millrace/millrace/server/registry"
-	"github.com/millrace/millrace/server/resource"
-	"github.com/millrace/millrace/server/resource/builtin"
-	"github.com/millrace/millrace/server/store/faults"
-	"github.com/millrace/millrace/server/store/memory"
-	"github.com/millrace/millrace/server/watchcache"
 )
 
 // house is an API server with a store that fails on request.

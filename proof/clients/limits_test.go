@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/millrace/millrace/server/apiserver"
-	"github.com/millrace/millrace/server/store/faults"
-	"github.com/millrace/millrace/server/watchcache"
+	"github.com/millrace/millrace/internal/server/apiserver"
+	"github.com/millrace/millrace/internal/server/store/faults"
+	"github.com/millrace/millrace/internal/server/watchcache"
 )
 
 // raw sends requests to a house.

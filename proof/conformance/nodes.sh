@@ -71,7 +71,7 @@ end() { # end NAME [SIGNAL]
 }
 
 runtime() { # runtime NODE VERB
-	on "$1" env MILLRACE_E2E_DIR="$dir/node-$1" MILLRACE_E2E_NETWORK=own "$here/kubelet/e2e/setup.sh" "$2"
+	on "$1" env MILLRACE_E2E_DIR="$dir/node-$1" MILLRACE_E2E_NETWORK=own "$here/internal/kubelet/e2e/setup.sh" "$2"
 }
 
 # house NODE starts the first process of a node, with which all others end. Mounts of the node are shared with its containers, as on a machine of its own,
@@ -117,7 +117,7 @@ links() {
 
 start() {
 	command -v ip >/dev/null || { apt-get update >/dev/null && apt-get install -y --no-install-recommends iproute2 >/dev/null; }
-	"$here/kubelet/e2e/setup.sh" packages # here, because the nodes reach no network but their own
+	"$here/internal/kubelet/e2e/setup.sh" packages # here, because the nodes reach no network but their own
 	[ ! -e "/run/netns/$(namespace 1)" ] || stop # what a script that was killed has left
 	(cd "$here" && go build -o "$dir/millrace" ./cmd/millrace)
 	links

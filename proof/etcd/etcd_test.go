@@ -20,9 +20,9 @@ import (
 
 	"github.com/millrace/millrace"
 	"github.com/millrace/millrace/internal/seam"
+	"github.com/millrace/millrace/internal/server/store"
 	"github.com/millrace/millrace/millracetest"
 	"github.com/millrace/millrace/proof/internal/network"
-	"github.com/millrace/millrace/server/store"
 )
 
 // another starts an API server that connects to a member without a proxy. It also returns that server's store.

@@ -15,8 +15,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/millrace/millrace"
+	"github.com/millrace/millrace/internal/server/pki"
 	"github.com/millrace/millrace/proof/internal/network"
-	"github.com/millrace/millrace/server/pki"
 )
 
 // etcdCluster is an etcd cluster of several members, set up as people run it: with certificates on every side.

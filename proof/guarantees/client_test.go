@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/millrace/millrace/internal/server/store"
 	"github.com/millrace/millrace/proof/internal/network"
-	"github.com/millrace/millrace/server/store"
 )
 
 // object is any object of a typed client.

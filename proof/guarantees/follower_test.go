@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/millrace/millrace/server/store"
+	"github.com/millrace/millrace/internal/server/store"
 )
 
 // follower is a watching client: it lists and watches, and resumes where its watches end.

@@ -20,9 +20,9 @@ import (
 
 	"github.com/millrace/millrace"
 	"github.com/millrace/millrace/internal/seam"
+	"github.com/millrace/millrace/internal/server/store"
+	"github.com/millrace/millrace/internal/server/store/faults"
 	"github.com/millrace/millrace/proof/internal/network"
-	"github.com/millrace/millrace/server/store"
-	"github.com/millrace/millrace/server/store/faults"
 )
 
 var duration = flag.Duration("duration", 3*time.Second, "how long the random test works on each kind of store")

@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/millrace/millrace/server/store"
+	"github.com/millrace/millrace/internal/server/store"
 )
 
 // readPages writes, lists at once, and reads pages while others write.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/millrace/millrace/server/store"
-	"github.com/millrace/millrace/server/store/faults"
+	"github.com/millrace/millrace/internal/server/store"
+	"github.com/millrace/millrace/internal/server/store/faults"
 )
 
 // injectFaults injects all kinds of faults.

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/millrace/millrace/server/store"
+	"github.com/millrace/millrace/internal/server/store"
 )
 
 // content is the part of an object that the random test uses.

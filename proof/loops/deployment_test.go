@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/kubelet/hollow"
+	"github.com/millrace/millrace/internal/kubelet/hollow"
 )
 
 func deployment(name string, replicas int32) *appsv1.Deployment {

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/kubelet/hollow"
+	"github.com/millrace/millrace/internal/kubelet/hollow"
 )
 
 // job returns a job with pods that run briefly and end with an exit code.

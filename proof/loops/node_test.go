@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/controllers"
-	"github.com/millrace/millrace/controllers/nodelifecycle"
-	"github.com/millrace/millrace/kubelet/hollow"
+	"github.com/millrace/millrace/internal/controllers"
+	"github.com/millrace/millrace/internal/controllers/nodelifecycle"
+	"github.com/millrace/millrace/internal/kubelet/hollow"
 	"github.com/millrace/millrace/loop"
 )
 

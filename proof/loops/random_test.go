@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/controllers"
+	"github.com/millrace/millrace/internal/controllers"
+	"github.com/millrace/millrace/internal/scheduler"
 	"github.com/millrace/millrace/loop"
 	"github.com/millrace/millrace/millracetest"
-	"github.com/millrace/millrace/scheduler"
 )
 
 // bare returns a cluster without a namespace for the test, because no loops run that would create its service account.

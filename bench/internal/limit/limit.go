@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/bench/internal/objects"
-	"github.com/millrace/millrace/server/pki"
+	"github.com/millrace/millrace/internal/server/pki"
 )
 
 // Options of a server.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/bench/internal/stats"
-	"github.com/millrace/millrace/server/store"
-	"github.com/millrace/millrace/server/store/etcd"
+	"github.com/millrace/millrace/internal/server/store"
+	"github.com/millrace/millrace/internal/server/store/etcd"
 )
 
 // PutOrder describes what is written into etcd.

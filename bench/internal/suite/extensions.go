@@ -15,7 +15,7 @@ import (
 
 	"github.com/millrace/millrace/bench/internal/h2"
 	"github.com/millrace/millrace/bench/internal/objects"
-	"github.com/millrace/millrace/server/pki"
+	"github.com/millrace/millrace/internal/server/pki"
 )
 
 // extensionCases create config maps, one after the other: without webhooks and policies, with one validating webhook on this machine, with a policy

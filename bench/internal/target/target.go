@@ -18,7 +18,7 @@ import (
 
 	"github.com/millrace/millrace/bench/internal/h2"
 	"github.com/millrace/millrace/bench/internal/proc"
-	"github.com/millrace/millrace/server/pki"
+	"github.com/millrace/millrace/internal/server/pki"
 )
 
 // Target is a server that can be started.

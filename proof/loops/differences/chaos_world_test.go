@@ -19,11 +19,11 @@ import (
 	"time"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/controllers"
-	"github.com/millrace/millrace/controllers/certificates"
 	"github.com/millrace/millrace/faults"
+	"github.com/millrace/millrace/internal/controllers"
+	"github.com/millrace/millrace/internal/controllers/certificates"
+	"github.com/millrace/millrace/internal/scheduler"
 	"github.com/millrace/millrace/loop"
-	"github.com/millrace/millrace/scheduler"
 )
 
 // schedulerName is the scheduler's among the names of loops.

@@ -1,0 +1,114 @@
+package daemonset
+
+import (
+	"maps"
+	"reflect"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/watchlist"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/internal/controllers/owned"
+	"github.com/millrace/millrace/internal/controllers/podview"
+	"github.com/millrace/millrace/loop"
+)
+
+// place is the part of a node that decides whether a pod may run there.
+type place struct {
+	metav1.ObjectMeta
+	Taints []corev1.Taint
+}
+
+// places returns the informer of all nodes. A sync looks at thousands of them, so it must not decode them.
+func places(c *loop.Clients) *informer.Shared[*place] {
+	return informer.ShareProjection(c.Informers, informer.For(c.Kube.CoreV1().Nodes()), placeOf, informer.Options[*place]{
+		Name: "places", Logger: c.Log, DropManagedFields: true, DisableStreaming: watchlist.DoesClientNotSupportWatchListSemantics(c.Kube),
+	})
+}
+
+func placeOf(node *corev1.Node) *place {
+	return &place{
+		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels},
+		Taints:     node.Spec.Taints,
+	}
+}
+
+// fit decides on which nodes the pods of a DaemonSet may run.
+type fit struct {
+	nodeName    string
+	affinity    nodeaffinity.RequiredNodeAffinity
+	tolerations []corev1.Toleration
+}
+
+func fitOf(ds *appsv1.DaemonSet) fit {
+	pod := &ds.Spec.Template.Spec
+	return fit{
+		nodeName: pod.NodeName, affinity: nodeaffinity.NewRequiredNodeAffinity(pod.NodeSelector, pod.Affinity),
+		tolerations: tolerations(pod),
+	}
+}
+
+// on reports whether a pod should run on a node, and whether an existing one may stay.
+func (f *fit) on(p *place) (run, stay bool) {
+	if f.nodeName != "" && f.nodeName != p.Name {
+		return false, false
+	}
+	if matches, err := f.affinity.Match(&corev1.Node{ObjectMeta: p.ObjectMeta}); err != nil || !matches {
+		return false, false
+	}
+	run, stay = true, true
+	for i := range p.Taints {
+		taint := &p.Taints[i]
+		if taint.Effect == corev1.TaintEffectPreferNoSchedule || f.tolerates(taint) {
+			continue
+		}
+		run = false
+		stay = stay && taint.Effect != corev1.TaintEffectNoExecute
+	}
+	return run, stay
+}
+
+func (f *fit) tolerates(taint *corev1.Taint) bool {
+	for i := range f.tolerations {
+		if f.tolerations[i].ToleratesTaint(klog.Logger{}, taint, true) {
+			return true
+		}
+	}
+	return false
+}
+
+// placeChanged wakes all DaemonSets for which a node has changed.
+func (d *controller) placeChanged(l *loop.Loop, before, after *place) []loop.Key {
+	if before != nil && after != nil && maps.Equal(before.Labels, after.Labels) && reflect.DeepEqual(before.Taints, after.Taints) {
+		return nil
+	}
+	for ds := range d.sets.List() {
+		key := informer.KeyOf(ds)
+		l.AddAfter(key, d.pace.Of(key))
+	}
+	return nil
+}
+
+// podChanged wakes the DaemonSet that owns, or owned, a pod, or those that might adopt it.
+func (d *controller) podChanged(l *loop.Loop, before, after *podview.Pod) []loop.Key {
+	for _, pod := range []*podview.Pod{before, after} {
+		if pod == nil {
+			continue
+		}
+		if ref := metav1.GetControllerOfNoCopy(pod); ref != nil && ref.Kind == kind.Kind {
+			key := loop.Key{Namespace: pod.Namespace, Name: ref.Name}
+			l.AddAfter(key, d.pace.Of(key))
+		}
+	}
+	if after == nil || !owned.Orphan(after) {
+		return nil
+	}
+	if before != nil && owned.Orphan(before) && maps.Equal(before.Labels, after.Labels) {
+		return nil
+	}
+	return owned.MatchingOwners(d.sets, after, func(ds *appsv1.DaemonSet) *metav1.LabelSelector { return ds.Spec.Selector })
+}

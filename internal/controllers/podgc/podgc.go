@@ -1,0 +1,221 @@
+// Package podgc deletes pods that nothing else deletes: finished ones above a threshold, those whose node is gone, those that
+// were deleted before they had a node, and those that cannot end because their node is out of service.
+//
+// Guarantees: a pod counts as orphaned only after its node was missing in the cache for 40 seconds and the server then confirmed
+// that the node does not exist. Pods that have not ended are marked as failed, with the condition DisruptionTarget, before they
+// are deleted.
+package podgc
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/internal/controllers/podview"
+	"github.com/millrace/millrace/loop"
+)
+
+const (
+	name       = "pod-garbage-collector-controller"
+	period     = 20 * time.Second
+	quarantine = 40 * time.Second
+)
+
+// Entry is this loop among the others, with Kubernetes' threshold.
+var Entry = Options{}.Entry()
+
+// Options configure the loop. The zero value means Kubernetes' defaults.
+type Options struct {
+	// Threshold is the number of finished pods that are kept. 0 means 12500; a negative value keeps all.
+	Threshold int
+	// Deleted, if set, is called after each attempt to delete a pod, for metrics.
+	Deleted func(namespace string, why Why, err error)
+}
+
+// Why is why a pod is deleted.
+type Why string
+
+// The reasons.
+const (
+	Surplus      Why = "terminated"     // it has ended, and there are too many such pods
+	Orphaned     Why = "orphaned"       // its node is gone
+	Unscheduled  Why = "unscheduled"    // it was deleted before it had a node
+	OutOfService Why = "out-of-service" // its node is out of service
+)
+
+// Entry is this loop among the others.
+func (o Options) Entry() loop.Entry {
+	o.Threshold = cmp.Or(o.Threshold, 12500)
+	if o.Deleted == nil {
+		o.Deleted = func(string, Why, error) {}
+	}
+	return loop.Entry{Name: name, Aliases: []string{"podgc"}, New: o.new}
+}
+
+type collector struct {
+	options Options
+	kube    kubernetes.Interface
+	log     *slog.Logger
+	now     func() time.Time
+	pods    *informer.Shared[*podview.Pod]
+	nodes   *informer.Shared[*corev1.Node]
+	missing map[string]time.Time // when nodes with pods were first found missing
+}
+
+func (o Options) new(c *loop.Clients) (loop.Runner, error) {
+	g := &collector{
+		options: o, kube: c.Kube, log: c.Log, now: c.Now,
+		pods:    podview.Informer(c),
+		nodes:   loop.Informer(c, informer.For(c.Kube.CoreV1().Nodes())),
+		missing: map[string]time.Time{},
+	}
+	return loop.Func(func(ctx context.Context) error {
+		for _, cache := range []loop.Cache{g.pods, g.nodes} {
+			if err := cache.Synced(ctx); err != nil {
+				return nil // the only error is the end of ctx
+			}
+		}
+		return loop.Every(period, func(ctx context.Context) error {
+			g.collect(ctx)
+			return nil
+		}).Run(ctx)
+	}), nil
+}
+
+// deletion is a pod to delete.
+type deletion struct {
+	pod     *podview.Pod
+	why     Why
+	message string // of the condition DisruptionTarget; empty if the pod is only deleted
+}
+
+func (g *collector) collect(ctx context.Context) {
+	vanished := g.vanished(ctx)
+	var verdicts []deletion
+	var finished []*podview.Pod
+	for pod := range g.pods.List() {
+		switch {
+		case pod.Node != "" && vanished[pod.Node]:
+			verdicts = append(verdicts, deletion{pod, Orphaned, "PodGC: node no longer exists"})
+		case pod.Node == "" && pod.DeletionTimestamp != nil:
+			verdicts = append(verdicts, deletion{pod, Unscheduled, ""})
+		case pod.DeletionTimestamp != nil && !pod.Ready && g.outOfService(pod.Node):
+			verdicts = append(verdicts, deletion{pod, OutOfService, "PodGC: node out of service"})
+		case pod.Finished() && pod.DeletionTimestamp == nil:
+			finished = append(finished, pod)
+		}
+	}
+	for _, pod := range surplus(finished, g.options.Threshold) {
+		verdicts = append(verdicts, deletion{pod, Surplus, ""})
+	}
+	_, _ = loop.SlowStart(ctx, len(verdicts), func(ctx context.Context, i int) error {
+		err := g.deletePod(ctx, verdicts[i])
+		g.options.Deleted(verdicts[i].pod.Namespace, verdicts[i].why, err)
+		if err != nil {
+			g.log.WarnContext(ctx, "pod not collected", "key", informer.KeyOf(verdicts[i].pod).String(), "err", err)
+		}
+		return nil
+	})
+}
+
+// surplus returns the oldest finished pods above the threshold.
+func surplus(finished []*podview.Pod, threshold int) []*podview.Pod {
+	if threshold < 0 || len(finished) <= threshold {
+		return nil
+	}
+	slices.SortFunc(finished, func(a, b *podview.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	return finished[:len(finished)-threshold]
+}
+
+// vanished returns the nodes of pods that do not exist any more.
+func (g *collector) vanished(ctx context.Context) map[string]bool {
+	seen, out := map[string]bool{}, map[string]bool{}
+	for pod := range g.pods.List() {
+		if pod.Node == "" || seen[pod.Node] {
+			continue
+		}
+		seen[pod.Node] = true
+		if g.nodes.Has(loop.Key{Name: pod.Node}) {
+			delete(g.missing, pod.Node)
+			continue
+		}
+		since, known := g.missing[pod.Node]
+		if !known {
+			since = g.now()
+			g.missing[pod.Node] = since
+		}
+		if g.now().Sub(since) < quarantine {
+			continue
+		}
+		_, err := g.kube.CoreV1().Nodes().Get(ctx, pod.Node, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			out[pod.Node] = true
+		}
+	}
+	for node := range g.missing {
+		if !seen[node] {
+			delete(g.missing, node)
+		}
+	}
+	return out
+}
+
+func (g *collector) outOfService(name string) bool {
+	node, ok := g.nodes.Get("", name)
+	if !ok {
+		return false
+	}
+	tainted := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
+	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+	return tainted && !ready
+}
+
+func (g *collector) deletePod(ctx context.Context, v deletion) error {
+	pods := g.kube.CoreV1().Pods(v.pod.Namespace)
+	if v.message != "" && !v.pod.Finished() {
+		if err := g.fail(ctx, v); err != nil {
+			return err
+		}
+	}
+	at := int64(0)
+	err := pods.Delete(ctx, v.pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &at, Preconditions: &metav1.Preconditions{UID: &v.pod.UID}})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete: %w", err)
+	}
+	return nil
+}
+
+// fail marks a pod as failed, because no kubelet will report its end.
+func (g *collector) fail(ctx context.Context, v deletion) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": v.pod.UID},
+		"status": map[string]any{
+			"phase": corev1.PodFailed,
+			"conditions": []corev1.PodCondition{{
+				Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC", ObservedGeneration: v.pod.Generation,
+				Message: v.message, LastTransitionTime: metav1.NewTime(g.now()),
+			}},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = g.kube.CoreV1().Pods(v.pod.Namespace).Patch(ctx, v.pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("mark failed: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+// Package pvcprotection protects persistent volume claims that pods use from deletion.
+//
+// Guarantees: a claim that is not being deleted has the finalizer kubernetes.io/pvc-protection. A claim that is being deleted
+// loses it when no scheduled pod of its namespace that has not ended uses it. The API is read for that, because a cache may not
+// show the last pod yet.
+package pvcprotection
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/internal/controllers/podview"
+	"github.com/millrace/millrace/loop"
+)
+
+const (
+	name      = "persistentvolumeclaim-protection-controller"
+	finalizer = "kubernetes.io/pvc-protection"
+)
+
+// Entry is this loop among the others.
+var Entry = loop.Entry{Name: name, Aliases: []string{"pvc-protection"}, New: New}
+
+type controller struct {
+	kube   kubernetes.Interface
+	claims *informer.Shared[*corev1.PersistentVolumeClaim]
+	writes loop.Writes
+}
+
+// New returns the loop.
+func New(c *loop.Clients) (loop.Runner, error) {
+	p := &controller{kube: c.Kube, claims: loop.Informer(c, informer.For(c.Kube.CoreV1().PersistentVolumeClaims("")))}
+	return &loop.Loop{
+		Name: name, Clients: c, Workers: 2, Sync: p.sync,
+		Watches: []loop.Watch{loop.Self(p.claims), loop.Changes(podview.Informer(c), p.released)},
+	}, nil
+}
+
+// released returns the claims that may no longer be used, when a pod has ended: those of its namespace that are being deleted.
+func (p *controller) released(before, after *podview.Pod) []loop.Key {
+	// A pod that has ended and was deleted at once may appear only as a deletion.
+	if before == nil || after != nil && (before.Finished() || !after.Finished()) {
+		return nil
+	}
+	var keys []loop.Key
+	for claim := range p.claims.ListNamespace(before.Namespace) {
+		if claim.DeletionTimestamp != nil {
+			keys = append(keys, informer.KeyOf(claim))
+		}
+	}
+	return keys
+}
+
+// sync adds or removes a claim's finalizer.
+func (p *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	if err := p.writes.Settled(ctx, key); err != nil {
+		return loop.Result{}, err
+	}
+	claim, ok := p.claims.Lookup(key)
+	if !ok {
+		p.writes.Forget(key)
+		return loop.Result{}, nil
+	}
+	has := slices.Contains(claim.Finalizers, finalizer)
+	if has == (claim.DeletionTimestamp == nil) {
+		return loop.Result{}, nil
+	}
+	changed := claim.DeepCopy()
+	if has {
+		if used, err := p.used(ctx, claim); used || err != nil {
+			return loop.Result{}, err
+		}
+		changed.Finalizers = slices.DeleteFunc(changed.Finalizers, func(f string) bool { return f == finalizer })
+	} else {
+		changed.Finalizers = append(changed.Finalizers, finalizer)
+	}
+	written, err := p.kube.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(ctx, changed, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		return loop.Result{}, nil
+	}
+	if err != nil {
+		return loop.Result{}, fmt.Errorf("update the finalizers of claim %s: %w", key, err)
+	}
+	p.writes.Wrote(key, p.claims, written.ResourceVersion)
+	return loop.Result{}, nil
+}
+
+// used reports whether a scheduled pod that has not ended uses a claim.
+func (p *controller) used(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
+	pods, err := p.kube.CoreV1().Pods(claim.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, fmt.Errorf("list the pods that may use claim %s: %w", informer.KeyOf(claim), err)
+	}
+	return slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool {
+		return pod.Spec.NodeName != "" && !loop.PodFinished(&pod) && uses(&pod, claim)
+	}), nil
+}
+
+// uses reports whether a pod uses a claim, by name or as an ephemeral volume.
+func uses(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		switch {
+		case v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim.Name:
+			return true
+		case v.Ephemeral != nil && pod.Name+"-"+v.Name == claim.Name && metav1.IsControlledBy(claim, pod):
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,99 @@
+package admission_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace/millrace/internal/server/admission"
+	"github.com/millrace/millrace/internal/server/admission/internal/admissiontest"
+	"github.com/millrace/millrace/internal/server/registry"
+	"github.com/millrace/millrace/internal/server/resource"
+)
+
+// server is a registry with the default plugins.
+type server struct {
+	*admissiontest.World
+	t testing.TB
+}
+
+func newServer(t testing.TB, o admission.Options) *server {
+	t.Helper()
+	w := &server{t: t, World: admissiontest.New(t, admissiontest.Options{Admission: func(current func() *registry.Registry) []registry.Admission {
+		o.Registry = current
+		return admission.Default(o)
+	}})}
+	w.settle()
+	return w
+}
+
+// create returns when the cache has the object too.
+func (w *server) create(of string, o resource.Object) resource.Object {
+	w.t.Helper()
+	out, err := w.Try(of, o, registry.WriteOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.settle()
+	return out
+}
+
+func (w *server) settle() {
+	w.t.Helper()
+	if _, err := w.Cache.Fresh(context.Background()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *server) tryUpdate(of, namespace, name, view string, change func(resource.Object)) (resource.Object, error) {
+	o, err := w.UpdateView(of, namespace, name, view, change)
+	if err == nil {
+		w.settle()
+	}
+	return o, err
+}
+
+func (w *server) update(of, namespace, name, view string, change func(resource.Object)) resource.Object {
+	w.t.Helper()
+	out, err := w.tryUpdate(of, namespace, name, view, change)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return out
+}
+
+func (w *server) read(of, namespace, name string) resource.Object {
+	w.t.Helper()
+	s := w.Of(of)
+	o, err := s.Get(context.Background(), namespace, name, registry.Freshness{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	d, err := s.Kind().Decode(context.Background(), o.Value(), o.Revision.String())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return d
+}
+
+// refused checks that an error is a refusal with these words.
+func refused(t testing.TB, err error, words string) {
+	t.Helper()
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), words) {
+		t.Errorf("got %v, want a refusal with %q", err, words)
+	}
+}
+
+func meta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
+
+func pod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: meta(name), Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+	for _, c := range change {
+		c(p)
+	}
+	return p
+}

@@ -1,0 +1,188 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/warning"
+
+	"github.com/millrace/millrace/internal/server/apiserver/internal/answer"
+	"github.com/millrace/millrace/internal/server/apiserver/internal/query"
+	"github.com/millrace/millrace/internal/server/audit"
+	"github.com/millrace/millrace/internal/server/auth"
+	"github.com/millrace/millrace/internal/server/registry"
+	"github.com/millrace/millrace/internal/server/resource"
+)
+
+// call is the record of one request: each stage stores here what later stages need.
+type call struct {
+	// Answer has the request and the writer; the face and the kind if the path names a served resource; and the format once it has been negotiated.
+	answer.Answer
+	s *Server
+
+	id          string // names the request in audit logs, also if there is none
+	isResource  bool   // the path names a resource, which need not exist
+	t           Target
+	verb        string
+	longRunning bool
+	delegate    http.Handler // the handler of another server that serves the group version, or nil
+
+	user auth.User
+	// impersonator is the authenticated user, if user is an impersonated one.
+	impersonator *auth.User
+
+	record   *audit.Record // nil if the request is not audited
+	copied   *audit.Body   // a copy of the response, if it is audited
+	failure  error         // the error that was sent
+	returned bool          // the handler returned without a panic
+
+	// releaseSeat releases the seat of a watch, which it needs only until it has begun; nil if there is none.
+	releaseSeat func()
+
+	storage *registry.Storage
+	meter   Meter
+	warned  int // bytes of warnings so far
+}
+
+// newCall parses what a request is for.
+func (s *Server) newCall(w http.ResponseWriter, r *http.Request) *call {
+	c := &call{s: s, id: audit.ID(r), meter: noMetrics{}, Answer: answer.Answer{
+		Within: r.Context(),
+		Writer: &answer.Response{ResponseWriter: w}, Request: r, Log: s.log,
+	}}
+	w.Header()[audit.IDHeader] = []string{c.id}
+	if c.t, c.isResource = parseTarget(r.URL.Path); !c.isResource {
+		c.verb = strings.ToLower(r.Method)
+		c.delegate = s.delegateOf(groupVersionOf(r.URL.Path))
+		return c
+	}
+	c.verb = c.verbOf()
+	if c.delegate = s.delegateOf(c.t.GroupVersion); c.delegate != nil {
+		return c
+	}
+	if face, ok := s.face(r.Context(), c.t.WithResource(c.t.Resource)); ok {
+		c.Face, c.Kind = face, face.Of
+	}
+	return c
+}
+
+// face finds a face as the definitions say that were acknowledged before now.
+func (s *Server) face(ctx context.Context, at schema.GroupVersionResource) (*resource.Face, bool) {
+	known := s.o.Registry.Catalogue.Face
+	face, ok := known(at)
+	if !ok && s.catchUp(ctx) || ok && face.Of.Life != nil && s.o.Settle != nil && s.o.Settle(ctx) == nil {
+		return known(at)
+	}
+	return face, ok
+}
+
+// catchUp waits until all kinds that were defined before now are known. It reports whether that succeeded.
+func (s *Server) catchUp(ctx context.Context) bool {
+	return s.o.CatchUp != nil && s.o.CatchUp(ctx) == nil
+}
+
+// measure counts the request. Call the function that it returns when the request has been answered.
+func (c *call) measure() (finished func()) {
+	if c.Face == nil {
+		return func() {}
+	}
+	labels := c.labels()
+	c.longRunning = labels.LongRunning
+	c.meter = c.s.o.Metrics.Meter(labels)
+	started := c.s.o.Now()
+	c.meter.Started()
+	return func() { c.finish(started) }
+}
+
+func (c *call) finish(started time.Time) {
+	c.meter.Finished(c.Writer.Code, c.Writer.Bytes, c.s.o.Now().Sub(started))
+}
+
+// answerGrace is how long sending the timeout error of a request may take.
+const answerGrace = 5 * time.Second
+
+// boundAnswer sets a write deadline: a client that does not read would occupy a seat. Long-running requests occupy none, so for them it removes the
+// deadline, which an HTTP/1.1 connection may still have from its previous request.
+func (c *call) boundAnswer() {
+	var by time.Time
+	if !c.mayTakeLong() {
+		by = time.Now().Add(c.s.o.RequestTimeout + answerGrace)
+	}
+	// A client in the same process has no deadlines.
+	_ = http.NewResponseController(c.Writer.ResponseWriter).SetWriteDeadline(by)
+}
+
+// mayTakeLong reports whether the time of the answer is not bounded: of a stream, or of a profile whose time the client chooses.
+func (c *call) mayTakeLong() bool {
+	switch {
+	case c.delegate != nil:
+		return c.streams()
+	case !c.isResource:
+		return strings.HasPrefix(c.Request.URL.Path, "/debug/pprof/")
+	}
+	return c.longRunning
+}
+
+// ctx returns a context with what rules may know about the request.
+func (c *call) ctx(dryRun bool) context.Context {
+	ctx := resource.WithCall(c.Within, resource.Call{
+		User: c.user.Name, UID: c.user.UID, Groups: c.user.Groups, Extra: c.user.Extra,
+		Verb: c.verb, Face: c.Face.GroupVersion(), DryRun: dryRun, AllowPrivileged: c.s.o.Privileged,
+	})
+	if c.Kind.Custom {
+		return warning.WithWarningRecorder(ctx, recorder(c.warn))
+	}
+	return ctx
+}
+
+// recorder takes what the published package for CEL rules warns of: broken rules about values that an update leaves as they were.
+type recorder func(text string)
+
+// AddWarning implements warning.Recorder.
+func (r recorder) AddWarning(_, text string) { r(text) }
+
+// Warnings are headers, and clients refuse headers that are too long.
+const (
+	longestWarning  = 1 << 10
+	longestWarnings = 8 << 10
+)
+
+// warn adds a warning to the response, unless it is there or there are too many.
+func (c *call) warn(text string) {
+	if len(text) > longestWarning {
+		text = strings.ToValidUTF8(text[:longestWarning], "") + " …"
+	}
+	header := fmt.Sprintf("299 - %q", text)
+	if slices.Contains(c.Writer.Header()["Warning"], header) {
+		return
+	}
+	if c.warned += len(text); c.warned <= longestWarnings {
+		c.Writer.Header().Add("Warning", header)
+	}
+}
+
+// manager returns the field manager of the request.
+func (c *call) manager(o query.Write) string {
+	if o.Manager != "" {
+		return o.Manager
+	}
+	agent, _, _ := strings.Cut(c.Request.UserAgent(), "/")
+	if len(agent) > query.LongestManager {
+		agent = agent[:query.LongestManager]
+	}
+	if agent == "" {
+		return "unknown"
+	}
+	return agent
+}
+
+// write returns the registry's options for a write.
+func (c *call) write(o query.Write) registry.WriteOptions {
+	return registry.WriteOptions{Face: c.Face, Manager: c.manager(o), DryRun: o.DryRun, Warn: c.warn, Annotate: c.annotate(),
+		AnnotateBodies: c.record.WantsRequest(), Asked: registry.Asked{FieldManager: o.Manager, FieldValidation: o.Validation}}
+}

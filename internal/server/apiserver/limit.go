@@ -1,0 +1,271 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/millrace/millrace/internal/server/fairness"
+)
+
+// flights counts the requests that are being served, for metrics.
+type flights struct{ reading, changing atomic.Int64 }
+
+func (f *flights) of(verb string) *atomic.Int64 {
+	switch verb {
+	case "get", "list", "watch":
+		return &f.reading
+	}
+	return &f.changing
+}
+
+// bound ends the request when its time is over: that of the server, or less if the client wants so. Streams have bounds of their own.
+func bound(c *call, next handler) error {
+	if c.mayTakeLong() {
+		return next(c)
+	}
+	longest := c.s.o.RequestTimeout
+	asked, err := askedTimeout(c.Request.URL)
+	if err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	if asked > 0 {
+		longest = min(longest, asked)
+	}
+	within, end := context.WithTimeout(c.Within, longest)
+	defer end()
+	c.Within = within
+	return next(c)
+}
+
+// askedTimeout is the parameter "timeout" of a request; 0 if there is none.
+func askedTimeout(u *url.URL) (time.Duration, error) {
+	if !strings.Contains(u.RawQuery, "timeout=") {
+		return 0, nil
+	}
+	text := u.Query().Get("timeout")
+	if text == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("invalid timeout specified in the request URL - %w", err)
+	}
+	return d, nil
+}
+
+// limit bounds how many requests are served at the same time.
+func limit(c *call, next handler) error {
+	if c.s.o.Queued != nil {
+		c.s.o.Queued(c.Writer.ResponseWriter)
+	}
+	if c.delegate != nil {
+		return next(c) // the other server has limits of its own; while it hangs, its requests must not occupy seats here
+	}
+	bounded := c.isResource && c.Face != nil
+	if c.longRunning && c.verb != "watch" {
+		return next(c)
+	}
+	s, err := c.enter(bounded)
+	if err != nil {
+		return c.refused(err)
+	}
+	if s.apart != nil {
+		return c.serveApart(s, bounded, next)
+	}
+	return c.serve(s, bounded, next)
+}
+
+// seat is what a request has while it is served.
+type seat struct {
+	leave func()
+	apart func(serve func()) // serves it on a thread of its own; nil if any will do
+}
+
+func (c *call) serve(s seat, bounded bool, next handler) error {
+	defer s.leave()
+	if !bounded || c.longRunning {
+		return next(c)
+	}
+	flying := c.s.flights.of(c.verb)
+	flying.Add(1)
+	defer flying.Add(-1)
+	return next(c)
+}
+
+func (c *call) serveApart(s seat, bounded bool, next handler) (err error) {
+	s.apart(func() { err = c.serve(s, bounded, next) })
+	return err
+}
+
+// enter takes a seat: by priority and fairness or, if that is off, of the seats that all requests share.
+func (c *call) enter(bounded bool) (seat, error) {
+	switch {
+	case c.s.o.Fairness != nil:
+		return c.enterFairly()
+	case !bounded || c.longRunning:
+		return seat{leave: func() {}}, nil
+	}
+	leave, err := c.s.enter(c.verb)
+	return seat{leave: leave}, err
+}
+
+// enter takes one of the seats that all requests share.
+func (s *Server) enter(verb string) (leave func(), err error) {
+	places := s.reading
+	switch verb {
+	case "get", "list":
+	default:
+		places = s.changing
+	}
+	select {
+	case places <- struct{}{}:
+		return func() { <-places }, nil
+	default:
+		return nil, tooMany()
+	}
+}
+
+// enterFairly waits for a seat in the priority level of the request.
+func (c *call) enterFairly() (seat, error) {
+	q := fairness.Request{User: &c.user, Verb: c.verb, IsResource: c.isResource, Path: c.Request.URL.Path}
+	if c.isResource {
+		q.Group, q.Resource, q.Subresource, q.Namespace = c.t.Group, c.t.Resource, c.t.View, c.t.Namespace
+		if q.Group == "" && q.Resource == "namespaces" { // a namespace is in the namespace of its own name
+			q.Namespace = c.t.Name
+		}
+	}
+	flow := c.s.o.Fairness.Classify(&q)
+	flow.Tell(c.Writer.Header())
+	place, err := c.s.o.Fairness.Enter(c.Within, flow, c.work(flow), c.detail)
+	if err != nil {
+		return seat{}, err
+	}
+	if !c.longRunning {
+		s := seat{leave: func() { c.sendLarge(place.Leave) }}
+		if place.Apart() {
+			s.apart = place.Do
+		}
+		return s, nil
+	}
+	left := false
+	c.releaseSeat = func() {
+		if !left {
+			left = true
+			place.Leave()
+		}
+	}
+	return seat{leave: c.releaseSeat}, nil
+}
+
+const (
+	// largeAnswer is an answer that takes about as long to encrypt and send as to make.
+	largeAnswer = 32 << 10
+	// longestSend is how long sending it may keep others waiting: then it is the client that does not read.
+	longestSend = 5 * time.Millisecond
+)
+
+// sendLarge leaves the place of a request, and before that sends its answer if it is large. Most of its time would not count otherwise.
+func (c *call) sendLarge(leave func()) {
+	if c.Writer.Bytes < largeAnswer {
+		leave()
+		return
+	}
+	leave = sync.OnceFunc(leave)
+	defer leave()
+	late := time.AfterFunc(longestSend, leave)
+	defer late.Stop()
+	c.Writer.Flush()
+}
+
+// detail returns what dumps show of the request while it waits.
+func (c *call) detail() fairness.Detail {
+	return fairness.Detail{
+		User: c.user.Name, Verb: c.verb, Path: c.Request.URL.Path, Namespace: c.t.Namespace, Name: c.t.Name,
+		APIVersion: c.t.Version, Resource: c.t.Resource, Subresource: c.t.View,
+	}
+}
+
+const (
+	objectsPerSeat = 100 // objects that a list reads for each seat
+	longList       = 50  // objects that a list reads if it is worth a thread of its own
+	watchesPerSeat = 10  // watches that a change wakes for each seat, each for eventTime
+	eventTime      = 5 * time.Millisecond
+)
+
+// work estimates the seats and the time that the request needs.
+func (c *call) work(flow fairness.Classified) fairness.Work {
+	w := fairness.Work{Seats: 1}
+	if c.Face == nil || flow.Exempt() {
+		return w
+	}
+	switch c.verb {
+	case "get":
+		w.Computes = true
+		return w
+	case "watch":
+		if !c.initialEvents() {
+			return w
+		}
+	}
+	s, err := c.s.o.Registry.Storage(c.Kind)
+	if err != nil {
+		return w
+	}
+	objects, watched := s.Size()
+	w.Computes = c.verb == "list"
+	w.Long = w.Computes && c.atMost(objects) >= longList
+	switch c.verb {
+	case "list", "watch":
+		if c.t.Name == "" && !strings.Contains(c.Request.URL.RawQuery, "metadata.name") && objects > objectsPerSeat {
+			w.Seats = min(seatsFor(c.atMost(objects), objectsPerSeat), flow.MostSeats())
+		}
+	default:
+		if watched >= watchesPerSeat && c.t.View != "token" {
+			wide := seatsFor(watched, watchesPerSeat)
+			w.Final = min(wide, flow.MostSeats())
+			w.After = eventTime * time.Duration(wide) / time.Duration(w.Final)
+		}
+	}
+	return w
+}
+
+func seatsFor(n, perSeat int) int { return max((n+perSeat-1)/perSeat, 1) }
+
+// initialEvents reports whether a watch begins with the current state.
+func (c *call) initialEvents() bool {
+	q := c.Request.URL.Query()
+	version := q.Get("resourceVersion")
+	return version == "" || version == "0" || q.Get("sendInitialEvents") == "true"
+}
+
+// atMost bounds how many objects a list reads.
+func (c *call) atMost(objects int) int {
+	if !strings.Contains(c.Request.URL.RawQuery, "limit=") {
+		return objects
+	}
+	if n, err := strconv.Atoi(c.Request.URL.Query().Get("limit")); err == nil && n > 0 {
+		return min(n, objects)
+	}
+	return objects
+}
+
+// refused answers a request that got no seat.
+func (c *call) refused(err error) error {
+	var r *fairness.Refusal
+	if !errors.As(err, &r) {
+		return err
+	}
+	c.Writer.Header().Set("Retry-After", strconv.Itoa(r.RetryAfter))
+	http.Error(c.Writer, "Too many requests, please try again later.", http.StatusTooManyRequests)
+	return nil
+}

@@ -1,0 +1,187 @@
+package resource
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace/millrace/internal/server/resource/alike"
+)
+
+// structs is the representation of objects as Go structs. They are stored as protobuf if their type supports it.
+type structs struct {
+	kind    *Kind
+	goType  reflect.Type
+	start   []byte // the first bytes of values in the kind's own version, in protobuf
+	restore func(Object)
+	paths   []fieldPath
+	parts   map[string]int // the struct's fields by their JSON names
+}
+
+func newStructs(k *Kind, t reflect.Type, restore func(Object)) *structs {
+	s := &structs{kind: k, goType: t, restore: restore, paths: compileFields(t, k.Fields), parts: map[string]int{}}
+	for i := range t.NumField() {
+		if name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); name != "" {
+			s.parts[name] = i
+		}
+	}
+	if _, ok := s.New().(ProtoMessage); ok {
+		s.start = appendTypeMeta(nil, k.GroupVersion().String(), k.Kind)
+	} else {
+		k.Stored = StoredJSON
+	}
+	return s
+}
+
+func (s *structs) New() Object { return reflect.New(s.goType).Interface().(Object) }
+
+func (s *structs) Encode(_ context.Context, o Object) ([]byte, error) {
+	version := o.GetResourceVersion()
+	o.SetResourceVersion("")
+	defer o.SetResourceVersion(version)
+	if m, ok := o.(ProtoMessage); ok {
+		return MarshalProto(s.kind.GroupVersion().String(), s.kind.Kind, m)
+	}
+	o.GetObjectKind().SetGroupVersionKind(s.kind.GroupVersionKind())
+	b, err := json.Marshal(o)
+	return append(b, '\n'), err
+}
+
+func (s *structs) Decode(_ context.Context, stored []byte, version string) (Object, error) {
+	o, err := s.decode(stored)
+	if err != nil {
+		return nil, fmt.Errorf("decode stored %s: %w", s.kind.Kind, err)
+	}
+	o.SetResourceVersion(version)
+	o.GetObjectKind().SetGroupVersionKind(s.kind.GroupVersionKind())
+	if s.restore != nil {
+		s.restore(o)
+	}
+	return o, nil
+}
+
+func (s *structs) DecodeAll(ctx context.Context, stored []Stored) ([]Object, error) {
+	out := make([]Object, len(stored))
+	for i, e := range stored {
+		var err error
+		if out[i], err = s.Decode(ctx, e.Bytes, e.ResourceVersion); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (s *structs) decode(stored []byte) (Object, error) {
+	if s.own(stored) {
+		message, err := MessageOf(stored)
+		if err != nil {
+			return nil, err
+		}
+		o := s.New()
+		return o, o.(ProtoMessage).Unmarshal(message)
+	}
+	return s.decodeOther(stored)
+}
+
+// own reports whether bytes are a protobuf document of the kind's own version.
+func (s *structs) own(stored []byte) bool { return s.start != nil && bytes.HasPrefix(stored, s.start) }
+
+// decodeOther decodes bytes in JSON, or of another version of the kind.
+func (s *structs) decodeOther(stored []byte) (Object, error) {
+	if !bytes.HasPrefix(stored, ProtoMagic) {
+		var said struct{ APIVersion, Kind string }
+		if err := json.Unmarshal(stored, &said); err != nil {
+			return nil, err
+		}
+		return s.read(said.APIVersion, said.Kind, func(o runtime.Object) error { return json.Unmarshal(stored, o) })
+	}
+	env, err := OpenProto(stored)
+	if err != nil {
+		return nil, err
+	}
+	return s.read(env.APIVersion, env.Kind, func(o runtime.Object) error {
+		m, ok := o.(ProtoMessage)
+		if !ok {
+			return fmt.Errorf("a %T has no form in protobuf", o)
+		}
+		return m.Unmarshal(env.Raw)
+	})
+}
+
+// read decodes an object in the version in which it was stored, and converts it.
+func (s *structs) read(apiVersion, kind string, fill func(runtime.Object) error) (Object, error) {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range s.kind.Faces {
+		if f.GroupVersionKind != gv.WithKind(kind) {
+			continue
+		}
+		o := f.New()
+		if err := fill(o); err != nil || f.To == nil {
+			return o.(Object), err
+		}
+		return f.To(o), nil
+	}
+	return nil, fmt.Errorf("it is stored as %s of %s, which is no version of the kind", kind, apiVersion)
+}
+
+func (s *structs) Keep(o, old Object, part string) {
+	f := elem(o).Field(s.part(part))
+	if old == nil {
+		f.SetZero()
+		return
+	}
+	f.Set(elem(old).Field(s.parts[part]))
+}
+
+func (s *structs) KeepAllBut(o, old Object, part string) {
+	s.part(part)
+	to, from := elem(o), elem(old)
+	for name, i := range s.parts {
+		if name != part && name != "metadata" {
+			to.Field(i).Set(from.Field(i))
+		}
+	}
+}
+
+func (s *structs) Same(a, b Object, part string) bool {
+	i := s.part(part)
+	return alike.Values(elem(a).Field(i), elem(b).Field(i))
+}
+
+func (s *structs) part(name string) int {
+	i, ok := s.parts[name]
+	if !ok {
+		panic("resource: " + s.goType.String() + " has no field " + name)
+	}
+	return i
+}
+
+func elem(o Object) reflect.Value { return reflect.ValueOf(o).Elem() }
+
+// GoType returns the struct type of the kind's objects; nil if they are not structs.
+func (k *Kind) GoType() reflect.Type {
+	if s, ok := k.Representation.(*structs); ok {
+		return s.goType
+	}
+	return nil
+}
+
+// Message returns the protobuf message in stored bytes of the kind's own version. whole says that the message is the complete object, so that Restore
+// need not be called.
+func (k *Kind) Message(stored []byte) (message []byte, whole, ok bool) {
+	s, isStruct := k.Representation.(*structs)
+	if !isStruct || !s.own(stored) {
+		return nil, false, false
+	}
+	message, err := MessageOf(stored)
+	return message, s.restore == nil, err == nil
+}

@@ -1,0 +1,182 @@
+package watchcache
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/millrace/millrace/internal/server/store"
+)
+
+// fill reads the state of all kinds at one revision. It runs while the log is not being read.
+func (c *Cache) fill(ctx context.Context) error {
+	rev, err := c.store.Revision(ctx)
+	if err != nil {
+		return fmt.Errorf("fill: %w", err)
+	}
+	kinds := c.Kinds()
+	states, bad := make([]tree, len(kinds)), make([]unreadable, len(kinds))
+	for i, k := range kinds {
+		if states[i], bad[i], _, err = k.list(ctx, rev); err != nil {
+			return err
+		}
+	}
+	if rev < c.Revision() { // the cached state belongs to another store: no snapshot may claim its revision
+		c.reached.set(rev)
+	}
+	for i, k := range kinds {
+		k.install(states[i], bad[i], rev, false)
+	}
+	c.reached.set(rev)
+	if c.Ready() {
+		c.refills.Add(1)
+	} else {
+		close(c.ready)
+	}
+	c.log.Info("filled", slog.Int("kinds", len(kinds)), slog.Int64("rev", int64(rev)))
+	return nil
+}
+
+// fillNew reads the state of new kinds while the log is being followed. The list is newer than every batch that was applied before the kind was
+// added. Changes that arrive after that are kept until the list is there.
+func (c *Cache) fillNew(ctx context.Context) error {
+	for _, k := range c.Kinds() {
+		if k.Ready() {
+			continue
+		}
+		state, bad, rev, err := k.list(ctx, 0)
+		if err != nil {
+			return err
+		}
+		k.install(state, bad, rev, true)
+		c.log.Debug("filled a new kind", slog.String("kind", k.options.Name), slog.Int64("rev", int64(rev)))
+	}
+	return nil
+}
+
+// The first page of a fill has this many entries; later pages grow up to this many bytes or entries. Two pages are in memory at the same time, and
+// about twice as much may wait for the garbage collector.
+const (
+	firstPage    = 500
+	pageBytes    = 4 << 20
+	largestPage  = 10_000
+	smallestPage = 10
+)
+
+// nextPage returns how many entries to ask for after a page.
+func (c *Cache) nextPage(p store.Page) int {
+	bytes := 1
+	for _, e := range p.Entries {
+		bytes += len(e.Value) + len(e.Key)
+	}
+	return cmp.Or(c.options.PageSize, max(smallestPage, min(largestPage, len(p.Entries)*pageBytes/bytes)))
+}
+
+// list reads the kind's state at rev; zero means the newest. Objects that have not changed since the last fill are kept as they are.
+func (k *Kind) list(ctx context.Context, rev store.Revision) (tree, unreadable, store.Revision, error) {
+	f := filling{kind: k, old: k.Snapshot(), state: newTree()}
+	at, err := store.Scan(ctx, k.cache.store, k.options.Prefix, rev, f.takeLent)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return k.listPages(ctx, rev, &f)
+	case err != nil:
+		return tree{}, nil, 0, fmt.Errorf("fill %s: %w", k.options.Name, err)
+	}
+	return f.state, f.bad, at, nil
+}
+
+// listPages reads the state in pages. It reads the next page while it takes the one before.
+func (k *Kind) listPages(ctx context.Context, rev store.Revision, f *filling) (tree, unreadable, store.Revision, error) {
+	var p packer
+	var taking sync.WaitGroup
+	defer taking.Wait()
+	limit := cmp.Or(k.cache.options.PageSize, firstPage)
+	for from := ""; ; {
+		page, err := k.cache.store.List(ctx, k.options.Prefix, store.ListOptions{
+			From: from, Limit: limit, Revision: rev, Uncounted: true,
+		})
+		if err != nil {
+			return tree{}, nil, 0, fmt.Errorf("fill %s: %w", k.options.Name, err)
+		}
+		taking.Wait()
+		taking.Go(func() { f.take(page.Entries, &p, false) })
+		rev = page.Revision
+		if !page.More || len(page.Entries) == 0 {
+			taking.Wait()
+			return f.state, f.bad, rev, nil
+		}
+		from = page.Entries[len(page.Entries)-1].Key + "\x00"
+		limit = k.cache.nextPage(page)
+	}
+}
+
+// filling is the state of a kind while it is read. Values are packed at once, because unpacked the whole state may take several times the memory.
+type filling struct {
+	kind *Kind
+	old  Snapshot
+
+	mu      sync.Mutex // guards the fields below
+	state   tree
+	bad     unreadable
+	packers []*packer // those that nobody uses
+}
+
+// takeLent adds a run of entries whose values belong to the store. It may be called from several goroutines.
+func (f *filling) takeLent(entries []store.Entry) {
+	p := f.packer()
+	f.take(entries, p, true)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.packers = append(f.packers, p)
+}
+
+// packer returns a packer that nobody else uses.
+func (f *filling) packer() *packer {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := len(f.packers)
+	if n == 0 {
+		return new(packer)
+	}
+	p := f.packers[n-1]
+	f.packers = f.packers[:n-1]
+	return p
+}
+
+// take adds entries. Of lent values that stay unpacked it makes copies.
+func (f *filling) take(entries []store.Entry, p *packer, lent bool) {
+	objects := make([]*Object, len(entries))
+	for i, e := range entries {
+		if e.Unreadable != nil {
+			f.kind.logUnreadable("a value cannot be read: lists and watches omit the object", e, e.Unreadable)
+			continue
+		}
+		o, known := f.kind.unchanged(f.old, e)
+		p.packEarly(o)
+		if lent && !known {
+			o.ownValue()
+		}
+		objects[i] = o
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, e := range entries {
+		if e.Unreadable != nil {
+			f.bad.note(e.Key, e.Unreadable)
+			continue
+		}
+		f.state.set(e.Key, objects[i])
+	}
+}
+
+// unchanged returns the known object that is identical to the entry, otherwise a new one. Comparing the revision is not enough: the store may have been
+// replaced by another one.
+func (k *Kind) unchanged(old Snapshot, e store.Entry) (o *Object, known bool) {
+	if o, known = old.Get(e.Key); known && o.Revision == e.Revision && string(o.Value()) == string(e.Value) {
+		return o, true
+	}
+	return k.readObject(e), false
+}

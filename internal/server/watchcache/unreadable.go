@@ -1,0 +1,29 @@
+package watchcache
+
+import "github.com/millrace/millrace/internal/server/store"
+
+// unreadable are the keys of a kind whose values cannot be read, with the reasons. Lists and watches omit them as if they were deleted: one value
+// that cannot be decrypted must not stop the log for all others.
+type unreadable map[string]*store.UnreadableError
+
+// note records the result of a change for a key; nil means that the value can be read, or that the key was deleted.
+func (u *unreadable) note(key string, err *store.UnreadableError) {
+	switch {
+	case err == nil:
+		delete(*u, key)
+	case *u == nil:
+		*u = unreadable{key: err}
+	default:
+		(*u)[key] = err
+	}
+}
+
+// Unreadable returns the error for a key whose value cannot be read; nil for any other key.
+func (k *Kind) Unreadable(key string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err, ok := k.unreadable[key]; ok {
+		return err
+	}
+	return nil
+}

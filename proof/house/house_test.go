@@ -1,0 +1,211 @@
+package house_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/millrace/millrace"
+
+// root is the directory of the module.
+const root = "../.."
+
+// arrows lists, for each top directory, the directories that it may import. A directory that is not listed is an error, and so is an import
+// that is not listed: an import between directories is a decision.
+var arrows = map[string][]string{
+	"cmd": {"", "server", "controllers", "scheduler", "kubelet", "network", "loop", "informer", "queue", "faults"},
+	"":    {"server", "controllers", "scheduler", "kubelet", "network", "metricsapi", "loop", "informer", "queue", "internal"},
+
+	// The server, from top to bottom.
+	"server/openapi":     {"server/resource"},
+	"server/metrics":     {"server/apiserver", "server/watchcache"},
+	"server/endpoints":   {"server/store"},
+	"server/connections": {"server/apiserver", "server/auth", "server/registry", "server/resource"},
+	"server/actions":     {"server/apiserver", "server/auth", "server/registry", "server/resource"},
+	"server/aggregation": {"server/apiserver", "server/auth", "server/registry", "server/resource", "server/store", "server/watchcache"},
+	"server/apiserver":   {"server/audit", "server/auth", "server/fairness", "server/registry", "server/resource", "server/store", "server/watchcache", "server/wire", "internal"},
+	"server/admission":   {"demand", "server/webhook", "server/auth", "server/registry", "server/resource", "server/store", "server/watchcache", "internal"},
+	"server/fairness":    {"server/auth", "server/registry", "server/resource"},
+	"server/webhook":     {"server/registry", "server/resource", "server/store", "server/watchcache"},
+	"server/custom":      {"server/webhook", "server/registry", "server/resource", "server/store", "server/watchcache"},
+	"server/bootstrap":   {"server/registry", "server/resource"},
+	"server/allocation":  {"server/registry", "server/resource", "server/store"},
+	"server/registry":    {"server/resource", "server/store", "server/watchcache"},
+	"server/ownership":   {"server/resource"},
+	"server/wire":        {"server/resource", "server/store", "server/watchcache"},
+	"server/resource":    {"demand", "internal"},
+	"server/watchcache":  {"server/store", "internal"},
+	"server/store":       {"internal"},
+	"server/auth":        {"server/registry", "server/resource", "server/store", "server/watchcache", "internal"},
+	"server/audit":       {"server/auth"},
+	"server/encryption":  {},
+	"server/h2":          {"internal"},
+	"server/inprocess":   {"internal"},
+	"server/pki":         {"internal"},
+
+	// The programs that use the API work with any Kubernetes and do not import the server.
+	"controllers": {"demand", "loop", "informer", "queue", "internal"},
+	"scheduler":   {"demand", "loop", "informer", "queue"},
+	"kubelet":     {"demand", "loop", "informer", "queue", "internal"},
+
+	"network": {"loop", "informer", "queue"},
+
+	"metricsapi": {},
+
+	// The libraries.
+	"loop":     {"informer", "queue"},
+	"informer": {"watch", "internal"},
+	"queue":    {},
+	"watch":    {},
+	"internal": {"demand"},
+	"demand":   {}, // the resource requests of pods, computed in one place for all of the above
+
+	// What stands beside the house.
+	"millracetest": {"", "informer", "watch"},
+	"envtest":      {"", "server/pki"},
+	"proof":        {""},
+	"examples":     {"loop", "informer", "scheduler"},
+	"faults":       {},
+	"bench":        {"server/pki", "server/store"},
+}
+
+// pkg is one package of the module.
+type pkg struct {
+	path    string // relative to the module
+	doc     bool
+	imports []string // without those of tests
+}
+
+// packages parses the module's packages.
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	byDirectory := map[string]*pkg{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() && (strings.HasPrefix(name, ".") && path != root || name == "testdata") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly|parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		directory := filepath.ToSlash(filepath.Dir(strings.TrimPrefix(path, root+"/")))
+		p, ok := byDirectory[directory]
+		if !ok {
+			p = &pkg{path: directory}
+			byDirectory[directory] = p
+		}
+		p.doc = p.doc || f.Doc != nil
+		for _, i := range f.Imports {
+			name, err := strconv.Unquote(i.Path.Value)
+			if err != nil {
+				return err
+			}
+			p.imports = append(p.imports, name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []pkg
+	for _, p := range byDirectory {
+		out = append(out, *p)
+	}
+	return out
+}
+
+// wings are the directories below internal that are rooms of their own; the small packages beside them are one room together.
+var wings = []string{"server", "controllers", "scheduler", "kubelet", "network", "metricsapi", "demand"}
+
+// room returns the directory to which a package belongs: its first path element, that of a wing without "internal", and below server the
+// first two.
+func room(path string) string {
+	if inner, below := strings.CutPrefix(path, "internal/"); below {
+		if wing, _, _ := strings.Cut(inner, "/"); slices.Contains(wings, wing) {
+			path = inner
+		}
+	}
+	parts := strings.SplitN(path, "/", 3)
+	switch {
+	case path == ".":
+		return ""
+	case parts[0] == "server" && len(parts) > 1:
+		return parts[0] + "/" + parts[1]
+	}
+	return parts[0]
+}
+
+func TestEveryPackageSaysWhatItIs(t *testing.T) {
+	for _, p := range packages(t) {
+		if !p.doc {
+			t.Errorf("%s has no package doc", p.path)
+		}
+	}
+}
+
+func TestArrowsPointDown(t *testing.T) {
+	for _, p := range packages(t) {
+		from := room(p.path)
+		allowed, known := arrows[from]
+		if !known && len(p.imports) > 0 {
+			t.Errorf("%s stands in no room of the list of arrows", p.path)
+			continue
+		}
+		for _, i := range p.imports {
+			inner, ours := strings.CutPrefix(i, module)
+			to := room(or(strings.TrimPrefix(inner, "/"), "."))
+			if !ours || to == from {
+				continue
+			}
+			wing, _, _ := strings.Cut(to, "/")
+			if !slices.Contains(allowed, to) && !slices.Contains(allowed, wing) {
+				t.Errorf("%s may not import %s: there is no arrow from %q to %q", p.path, i, from, to)
+			}
+		}
+	}
+}
+
+func or(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a
+}
+
+func TestForbiddenImports(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, i := range p.imports {
+			switch {
+			case strings.HasPrefix(i, "k8s.io/apiserver/pkg/cel"): // Kubernetes' own words and costs of CEL
+			case i == "k8s.io/apiserver/pkg/authentication/user", i == "k8s.io/apiserver/pkg/authorization/authorizer": // what its library asks about permissions
+			case i == "k8s.io/apiserver/pkg/warning": // where the rules of custom resources put warnings
+			case strings.HasPrefix(i, "k8s.io/kubernetes"), strings.HasPrefix(i, "k8s.io/apiserver"):
+				t.Errorf("%s imports %s", p.path, i)
+			case i == "k8s.io/client-go/tools/cache" && !strings.HasPrefix(p.path, "informer/"):
+				t.Errorf("%s imports client-go's cache, which the informer package replaces", p.path)
+			}
+		}
+	}
+}
+
+func TestThePagesThatPeopleLookForAreThere(t *testing.T) {
+	for _, name := range []string{"README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"} {
+		if _, err := os.Stat(filepath.Join(root, name)); err != nil {
+			t.Errorf("%s is missing", name)
+		}
+	}
+}
