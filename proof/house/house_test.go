@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -206,6 +207,55 @@ func TestThePagesThatPeopleLookForAreThere(t *testing.T) {
 	for _, name := range []string{"README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"} {
 		if _, err := os.Stat(filepath.Join(root, name)); err != nil {
 			t.Errorf("%s is missing", name)
+		}
+	}
+}
+
+// TestTheTourLeadsToFunctionsThatExist reads the stops of docs/tour.md, each a file and a function of it.
+func TestTheTourLeadsToFunctionsThatExist(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs", "tour.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stops := regexp.MustCompile("`([a-z0-9/_]+\\.go)` · `([A-Za-z]+)`").FindAllStringSubmatch(string(page), -1)
+	if len(stops) != 12 {
+		t.Errorf("the tour has %d stops that name a file and a function, want 12", len(stops))
+	}
+	for _, stop := range stops {
+		source, err := os.ReadFile(filepath.Join(root, stop[1]))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if declared := regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + stop[2] + `[\[(]`); !declared.Match(source) {
+			t.Errorf("%s does not declare %s", stop[1], stop[2])
+		}
+	}
+}
+
+// TestLinksOfTheDocumentsLeadSomewhere follows the relative links of all documents.
+func TestLinksOfTheDocumentsLeadSomewhere(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join(root, "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
+		more, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, more...)
+	}
+	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range link.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), l[1])); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, l[1])
+			}
 		}
 	}
 }
