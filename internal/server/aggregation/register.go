@@ -68,13 +68,15 @@ func (a *Aggregator) Register(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// served are the group versions of the catalogue, and whether they are of custom resources.
+// served are the group versions of the catalogue, and whether they are of custom resources alone.
 func (a *Aggregator) served() map[schema.GroupVersion]bool {
 	all := map[schema.GroupVersion]bool{}
 	for _, k := range a.o.Registry.Catalogue.Kinds() {
 		for _, f := range k.Served() {
 			if f.Group != ownGroup {
-				all[f.GroupVersion()] = k.Custom
+				gv := f.GroupVersion()
+				custom, seen := all[gv]
+				all[gv] = k.Custom && (custom || !seen)
 			}
 		}
 	}

@@ -9,6 +9,8 @@
 //     schema is checked by the new one.
 //   - A change of a definition ends the watches of those versions whose objects it shows in another way, and no other.
 //   - A definition whose names collide with those of another is not served before these are free.
+//   - A definition whose plural or kind is that of a built-in kind of its group is never served, whatever its stored conditions say: built-in kinds keep
+//     their names. This is stricter than Kubernetes, which serves it in versions that the built-in kind does not have.
 //   - A deleted definition stays until its objects are gone. That can be interrupted at any time, and goes on after a restart.
 //   - Schemas, rules and columns are compiled when they are first needed. Until then a definition costs its stored bytes and
 //     some kilobytes. A schema and its rules that nobody has used for 10 to 20 minutes are dropped, and compiled again when needed.

@@ -118,6 +118,7 @@ func (d *Definitions) decide(def *v1.CustomResourceDefinition) {
 }
 
 func (d *Definitions) decideLocked(def *v1.CustomResourceDefinition) {
+	d.yield(def)
 	d.acceptLocked(def)
 	establish(def)
 	approve(def)
@@ -253,8 +254,10 @@ func conflictsOf(wanted, has, taken []string) string {
 	return strings.Join(all, "")
 }
 
-// takenLocked are the names of all definitions of a group, its own included.
+// takenLocked are the names of the built-in kinds and of all definitions of a group, its own included.
 func (d *Definitions) takenLocked(def *v1.CustomResourceDefinition) (resources, kinds []string) {
+	builtIn := d.o.Registry.Catalogue.BuiltIn(def.Spec.Group)
+	resources, kinds = slices.Clone(builtIn.Resources), slices.Clone(builtIn.Kinds)
 	for _, r := range d.known {
 		if r.group == def.Spec.Group {
 			resources = append(append(resources, r.accepted.Plural, r.accepted.Singular), r.accepted.ShortNames...)

@@ -136,9 +136,11 @@ func (d *Definitions) noteLocked(ctx context.Context, o *watchcache.Object) {
 		d.known[name] = now
 	}
 	now.revision, now.terminating = o.Revision, def.DeletionTimestamp != nil
+	_, due := d.dueLocked(def)
+	d.yield(def)
 	if !now.settling {
 		d.tookLocked(now, def.Status.AcceptedNames)
-		if _, due := d.dueLocked(def); due || now.terminating {
+		if due || now.terminating {
 			d.dirtyLocked(name)
 		}
 	}

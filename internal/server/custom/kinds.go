@@ -49,9 +49,11 @@ func groupResource(d *v1.CustomResourceDefinition) schema.GroupResource {
 	return schema.GroupResource{Group: d.Spec.Group, Resource: d.Status.AcceptedNames.Plural}
 }
 
-// isServed tells whether objects of a definition can be asked for.
+// isServed tells whether objects of a definition can be asked for. Somebody who may write the status can put any names there; under the plural of its
+// own name a definition takes no other's place.
 func isServed(d *v1.CustomResourceDefinition) bool {
-	return apihelpers.IsCRDConditionTrue(d, v1.Established)
+	names := d.Status.AcceptedNames
+	return apihelpers.IsCRDConditionTrue(d, v1.Established) && names.Plural == d.Spec.Names.Plural && names.Kind != "" && names.ListKind != ""
 }
 
 // define makes the kinds of a definition, which is given without its schemas. What has not changed since before, which may be nil, is carried on.

@@ -86,10 +86,14 @@ func New(o Options) (*Registry, error) {
 }
 
 // Exchange replaces, in one step, the kinds that are served for a group and resource. They share an Identity; without kinds the resource is no longer
-// served. Objects, history and watches stay as long as the Identity does, and a watch stays as long as the Life of its Kind.
+// served. Objects, history and watches stay as long as the Identity does, and a watch stays as long as the Life of its Kind. If the catalogue refuses,
+// nothing changes.
 func (r *Registry) Exchange(gr schema.GroupResource, kinds ...*resource.Kind) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if err := r.Catalogue.Check(gr, kinds...); err != nil {
+		return err // before the storages of the previous kinds are gone
+	}
 	if len(kinds) == 0 {
 		if err := r.Catalogue.Exchange(gr); err != nil {
 			return err

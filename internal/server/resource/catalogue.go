@@ -11,8 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Catalogue is the set of kinds that are served. It may change while it is in use.
+// Catalogue is the set of kinds that are served. It may change while it is in use, except for the kinds that it was made with, which are the built-in
+// ones: no exchange replaces or withdraws one of these, or takes one of their names.
 type Catalogue struct {
+	builtIn map[string]Names // by group
+
 	mu      sync.RWMutex // guards everything below
 	kinds   map[schema.GroupResource][]*Kind
 	faces   map[schema.GroupVersionResource]*Face
@@ -21,7 +24,15 @@ type Catalogue struct {
 	changed chan struct{} // closed at the next change; nil while no caller waits for it
 }
 
-// NewCatalogue makes a catalogue. No two kinds may be served at the same group, version and resource.
+// Names are the names in use in a group.
+type Names struct {
+	// Resources are the names by which clients find a resource: in plural, in singular, and short.
+	Resources []string
+	// Kinds are the names of kinds and of their lists.
+	Kinds []string
+}
+
+// NewCatalogue makes a catalogue of built-in kinds. No two kinds may be served at the same group, version and resource.
 func NewCatalogue(kinds ...*Kind) (*Catalogue, error) {
 	c := &Catalogue{kinds: map[schema.GroupResource][]*Kind{}, faces: map[schema.GroupVersionResource]*Face{}}
 	for _, k := range kinds {
@@ -32,25 +43,36 @@ func NewCatalogue(kinds ...*Kind) (*Catalogue, error) {
 			return nil, err
 		}
 	}
+	c.builtIn = namesOf(kinds)
 	return c, nil
 }
+
+// namesOf returns the names of kinds by group. Versions that are turned off count: they may be turned on at the next start.
+func namesOf(kinds []*Kind) map[string]Names {
+	all := map[string]Names{}
+	for _, k := range kinds {
+		for _, f := range k.Faces {
+			n := all[f.Group]
+			n.Resources = append(append(n.Resources, f.Resource, k.Singular), k.ShortNames...)
+			n.Kinds = append(n.Kinds, f.Kind, f.ListKind)
+			all[f.Group] = n
+		}
+	}
+	return all
+}
+
+// BuiltIn returns the names that built-in kinds have in a group. All callers share the slices.
+func (c *Catalogue) BuiltIn(group string) Names { return c.builtIn[group] }
 
 // Exchange replaces, in one step, the kinds that are served for a group and resource. They share an Identity; without kinds the resource is no longer
 // served. If it fails, nothing changes. Lives that none of the new kinds shares end.
 func (c *Catalogue) Exchange(r schema.GroupResource, kinds ...*Kind) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	old := c.kinds[r]
-	for _, k := range kinds {
-		if k.GroupResource() != r || k.Identity != kinds[0].Identity {
-			return fmt.Errorf("kind %v of version %s cannot be served as %v", k.GroupResource(), k.Version, r)
-		}
-		for _, f := range k.Served() {
-			if taken := c.faces[f.GroupVersionResource()]; taken != nil && !slices.Contains(old, taken.Of) {
-				return fmt.Errorf("%v is in the catalogue already", f.GroupVersionResource())
-			}
-		}
+	if err := c.checkLocked(r, kinds); err != nil {
+		return err
 	}
+	old := c.kinds[r]
 	for _, k := range old {
 		for _, f := range k.Served() {
 			delete(c.faces, f.GroupVersionResource())
@@ -72,6 +94,34 @@ func (c *Catalogue) Exchange(r schema.GroupResource, kinds ...*Kind) error {
 		c.changed = nil
 	}
 	endLives(old, kinds)
+	return nil
+}
+
+// Check tells why an exchange would fail.
+func (c *Catalogue) Check(r schema.GroupResource, kinds ...*Kind) error {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.checkLocked(r, kinds)
+}
+
+func (c *Catalogue) checkLocked(r schema.GroupResource, kinds []*Kind) error {
+	if slices.Contains(c.builtIn[r.Group].Resources, r.Resource) {
+		return fmt.Errorf("%v is built in", r)
+	}
+	old := c.kinds[r]
+	for _, k := range kinds {
+		if k.GroupResource() != r || k.Identity != kinds[0].Identity {
+			return fmt.Errorf("kind %v of version %s cannot be served as %v", k.GroupResource(), k.Version, r)
+		}
+		for _, f := range k.Served() {
+			if taken := c.faces[f.GroupVersionResource()]; taken != nil && !slices.Contains(old, taken.Of) {
+				return fmt.Errorf("%v is in the catalogue already", f.GroupVersionResource())
+			}
+			if names := c.builtIn[f.Group].Kinds; slices.Contains(names, f.Kind) || slices.Contains(names, f.ListKind) {
+				return fmt.Errorf("kind %s or %s of group %s is built in", f.Kind, f.ListKind, f.Group)
+			}
+		}
+	}
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace/millrace/internal/server/resource"
@@ -76,5 +77,47 @@ func TestAnExchangeThatCannotBeChangesNothing(t *testing.T) {
 	}
 	if c.Version() != before {
 		t.Error("the catalogue has changed")
+	}
+}
+
+func TestNoCustomKindTakesTheNameOfABuiltInOne(t *testing.T) {
+	policies := resource.Define(resource.Description[*corev1.ConfigMap]{
+		Group: "example.com", Version: "v1", Kind: "Policy", Resource: "policies", ShortNames: []string{"pol"},
+		Also: []resource.Serving[*corev1.ConfigMap]{{Group: "other.example.com", Version: "v1beta1", Kind: "Rule", Optional: true,
+			New: func() runtime.Object { return &corev1.ConfigMap{} }}},
+	})
+	c, err := resource.NewCatalogue(policies)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := c.Version()
+	custom := func(group, version, kind, plural string) *resource.Kind {
+		k := resource.Define(resource.Description[*corev1.ConfigMap]{Group: group, Version: version, Kind: kind, Resource: plural})
+		k.Custom = true
+		return k
+	}
+	for what, k := range map[string]*resource.Kind{
+		"its place":                        custom("example.com", "v1", "Policy", "policies"),
+		"its plural in another version":    custom("example.com", "v9", "Other", "policies"),
+		"its singular":                     custom("example.com", "v1", "Other", "policy"),
+		"its short name":                   custom("example.com", "v1", "Other", "pol"),
+		"its kind":                         custom("example.com", "v1", "Policy", "others"),
+		"the kind of its lists":            custom("example.com", "v1", "PolicyList", "others"),
+		"a version of it that is not on":   custom("other.example.com", "v1beta1", "Other", "policies"),
+		"its kind in a group of its other": custom("other.example.com", "v9", "Rule", "others"),
+	} {
+		if err := c.Exchange(k.GroupResource(), k); err == nil {
+			t.Errorf("a custom kind has taken %s", what)
+		}
+	}
+	if err := c.Exchange(policies.GroupResource()); err == nil {
+		t.Error("a built-in kind was withdrawn")
+	}
+	if c.Version() != before {
+		t.Error("the catalogue has changed")
+	}
+	other := custom("example.com", "v1", "Other", "others")
+	if err := c.Exchange(other.GroupResource(), other); err != nil {
+		t.Errorf("another kind of the group: %v", err)
 	}
 }
