@@ -75,24 +75,11 @@ func limit(c *call, next handler) error {
 	if c.longRunning && c.verb != "watch" {
 		return next(c)
 	}
-	s, err := c.enter(bounded)
+	leave, err := c.enter(bounded)
 	if err != nil {
 		return c.refused(err)
 	}
-	if s.apart != nil {
-		return c.serveApart(s, bounded, next)
-	}
-	return c.serve(s, bounded, next)
-}
-
-// seat is what a request has while it is served.
-type seat struct {
-	leave func()
-	apart func(serve func()) // serves it on a thread of its own; nil if any will do
-}
-
-func (c *call) serve(s seat, bounded bool, next handler) error {
-	defer s.leave()
+	defer leave()
 	if !bounded || c.longRunning {
 		return next(c)
 	}
@@ -102,41 +89,35 @@ func (c *call) serve(s seat, bounded bool, next handler) error {
 	return next(c)
 }
 
-func (c *call) serveApart(s seat, bounded bool, next handler) (err error) {
-	s.apart(func() { err = c.serve(s, bounded, next) })
-	return err
-}
-
 // enter takes a seat: by priority and fairness or, if that is off, of the seats that all requests share.
-func (c *call) enter(bounded bool) (seat, error) {
+func (c *call) enter(bounded bool) (leave func(), err error) {
 	switch {
 	case c.s.o.Fairness != nil:
 		return c.enterFairly()
 	case !bounded || c.longRunning:
-		return seat{leave: func() {}}, nil
+		return func() {}, nil
 	}
-	leave, err := c.s.enter(c.verb)
-	return seat{leave: leave}, err
+	return c.s.enter(c.verb)
 }
 
 // enter takes one of the seats that all requests share.
 func (s *Server) enter(verb string) (leave func(), err error) {
-	places := s.reading
+	seats := s.reading
 	switch verb {
 	case "get", "list":
 	default:
-		places = s.changing
+		seats = s.changing
 	}
 	select {
-	case places <- struct{}{}:
-		return func() { <-places }, nil
+	case seats <- struct{}{}:
+		return func() { <-seats }, nil
 	default:
 		return nil, tooMany()
 	}
 }
 
 // enterFairly waits for a seat in the priority level of the request.
-func (c *call) enterFairly() (seat, error) {
+func (c *call) enterFairly() (leave func(), err error) {
 	q := fairness.Request{User: &c.user, Verb: c.verb, IsResource: c.isResource, Path: c.Request.URL.Path}
 	if c.isResource {
 		q.Group, q.Resource, q.Subresource, q.Namespace = c.t.Group, c.t.Resource, c.t.View, c.t.Namespace
@@ -146,25 +127,21 @@ func (c *call) enterFairly() (seat, error) {
 	}
 	flow := c.s.o.Fairness.Classify(&q)
 	flow.Tell(c.Writer.Header())
-	place, err := c.s.o.Fairness.Enter(c.Within, flow, c.work(flow), c.detail)
+	execution, err := c.s.o.Fairness.Enter(c.Within, flow, c.work(flow), c.detail)
 	if err != nil {
-		return seat{}, err
+		return nil, err
 	}
 	if !c.longRunning {
-		s := seat{leave: func() { c.sendLarge(place.Leave) }}
-		if place.Apart() {
-			s.apart = place.Do
-		}
-		return s, nil
+		return func() { c.sendLarge(execution.End) }, nil
 	}
 	left := false
 	c.releaseSeat = func() {
 		if !left {
 			left = true
-			place.Leave()
+			execution.End()
 		}
 	}
-	return seat{leave: c.releaseSeat}, nil
+	return c.releaseSeat, nil
 }
 
 const (
@@ -174,7 +151,7 @@ const (
 	longestSend = 5 * time.Millisecond
 )
 
-// sendLarge leaves the place of a request, and before that sends its answer if it is large. Most of its time would not count otherwise.
+// sendLarge gives back the seats of a request, and before that sends its answer if it is large. Most of its time would not count otherwise.
 func (c *call) sendLarge(leave func()) {
 	if c.Writer.Bytes < largeAnswer {
 		leave()
@@ -197,7 +174,6 @@ func (c *call) detail() fairness.Detail {
 
 const (
 	objectsPerSeat = 100 // objects that a list reads for each seat
-	longList       = 50  // objects that a list reads if it is worth a thread of its own
 	watchesPerSeat = 10  // watches that a change wakes for each seat, each for eventTime
 	eventTime      = 5 * time.Millisecond
 )
@@ -223,7 +199,6 @@ func (c *call) work(flow fairness.Classified) fairness.Work {
 	}
 	objects, watched := s.Size()
 	w.Computes = c.verb == "list"
-	w.Long = w.Computes && c.atMost(objects) >= longList
 	switch c.verb {
 	case "list", "watch":
 		if c.t.Name == "" && !strings.Contains(c.Request.URL.RawQuery, "metadata.name") && objects > objectsPerSeat {

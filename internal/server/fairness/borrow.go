@@ -136,7 +136,7 @@ func (s *snapshot) borrow(seats int, now time.Time) (fraction float64, anew bool
 func (l *Level) exempted() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.shape.exempt
+	return l.queuing.exempt
 }
 
 // claim ends a period of the level.
@@ -155,7 +155,7 @@ func (l *Level) claim(now time.Time) claim {
 func (l *Level) resize(seats int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.shape.exempt {
+	if l.queuing.exempt {
 		return
 	}
 	l.current = max(seats, 1)

@@ -55,7 +55,7 @@ func (d *Dispatcher) dumpQueues(w io.Writer, _ *http.Request) {
 	for _, l := range d.now.Load().levels {
 		l.mu.Lock()
 		for i, q := range l.queues {
-			if l.shape.queues == 0 {
+			if l.queuing.queues == 0 {
 				break
 			}
 			initial, most, work := 0, 0, 0.0
@@ -81,7 +81,7 @@ func (d *Dispatcher) dumpRequests(w io.Writer, r *http.Request) {
 		l.mu.Lock()
 		for i, q := range l.queues {
 			for j, waiting := range q.waiting {
-				a := waiting.detailed
+				a := waiting.detail
 				columns := []any{l.name, waiting.schema.name, i, j, a.User, waiting.since.UTC().Format(time.RFC3339Nano), waiting.work.Seats, waiting.work.Final, waiting.work.After, ""}
 				if details {
 					columns = append(columns, a.User, a.Verb, a.Path, a.Namespace, a.Name, a.APIVersion, a.Resource, a.Subresource)

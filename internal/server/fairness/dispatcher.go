@@ -24,7 +24,7 @@ type Options struct {
 	Logger    *slog.Logger
 }
 
-// Dispatcher gives requests their places.
+// Dispatcher decides when requests are served.
 type Dispatcher struct {
 	o        Options
 	metrics  *metrics
@@ -70,7 +70,7 @@ const (
 
 // Tell says in the header of the answer how the request was classified.
 func (c Classified) Tell(h http.Header) {
-	h[SchemaHeader], h[LevelHeader] = c.schema.told[0], c.schema.told[1]
+	h[SchemaHeader], h[LevelHeader] = c.schema.headers[0], c.schema.headers[1]
 }
 
 // Exempt tells whether the request is not limited.
@@ -82,32 +82,32 @@ func (c Classified) MostSeats() int {
 	l := c.schema.level
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.shape.exempt {
+	if l.queuing.exempt {
 		return widest
 	}
 	return max(min(widest, l.bounds.nominal*15/100), 1)
 }
 
 // Enter waits until a request may be served. The error is a *Refusal.
-func (d *Dispatcher) Enter(ctx context.Context, c Classified, w Work, about func() Detail) (Place, error) {
+func (d *Dispatcher) Enter(ctx context.Context, c Classified, w Work, about func() Detail) (Execution, error) {
 	now := time.Now()
 	var detail Detail
 	if about != nil {
 		detail = about()
 	}
-	p, err := c.schema.level.enter(ctx, c.flow, w, now, d.o.QueueWait, detail)
+	e, err := c.schema.level.enter(ctx, c.flow, w, now, d.o.QueueWait, detail)
 	if err != nil {
 		c.schema.counts.reject(err, time.Since(now))
 		const second = 1
-		return Place{}, &Refusal{Reason: err.Error(), RetryAfter: second}
+		return Execution{}, &Refusal{Reason: err.Error(), RetryAfter: second}
 	}
-	c.schema.counts.begin(p.since.Sub(now), w)
+	c.schema.counts.begin(e.since.Sub(now), w)
 	if w.Computes {
-		p.turns = d.turns
-		p.turn, p.others = d.turns.take(ctx, c.flow, p.since)
-		p.level.proceed()
+		e.turns = d.turns
+		e.turn = d.turns.take(ctx, c.flow, e.since)
+		e.level.proceed()
 	}
-	return p, nil
+	return e, nil
 }
 
 // ErrNoKinds says that there are no FlowSchemas to follow.

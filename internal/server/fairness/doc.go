@@ -1,4 +1,4 @@
-// Package fairness divides the places of a server among those who ask, as Kubernetes' API Priority and Fairness does: by FlowSchemas,
+// Package fairness divides the seats of a server among those who ask, as Kubernetes' API Priority and Fairness does: by FlowSchemas,
 // which tell requests apart, and PriorityLevelConfigurations, which have seats and queues.
 //
 // What is guaranteed:
@@ -27,8 +27,6 @@ type Work struct {
 	After        time.Duration
 	// Computes says that the request seldom waits for anything but a processor.
 	Computes bool
-	// Long says that it computes for so long that a thread of its own is worth it.
-	Long bool
 }
 
 func (w Work) most() int { return max(w.Seats, w.Final, 1) }

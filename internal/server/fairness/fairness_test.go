@@ -67,13 +67,13 @@ func client(ctx context.Context, all *sync.WaitGroup, d *Dispatcher, user string
 	for range atATime {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				place, err := d.Enter(ctx, d.Classify(get(user)), Work{Seats: 1}, nil)
+				execution, err := d.Enter(ctx, d.Classify(get(user)), Work{Seats: 1}, nil)
 				if err != nil {
 					time.Sleep(10 * time.Millisecond)
 					continue
 				}
 				time.Sleep(takes)
-				place.Leave()
+				execution.End()
 				served.Add(1)
 			}
 		})
@@ -110,14 +110,14 @@ func TestOneRequestIsServedAtOnceBesideAFlood(t *testing.T) {
 		time.Sleep(time.Second)
 		for i := range 100 {
 			began := time.Now()
-			place, err := d.Enter(ctx, d.Classify(get("quiet")), Work{Seats: 1}, nil)
+			execution, err := d.Enter(ctx, d.Classify(get("quiet")), Work{Seats: 1}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if waited := time.Since(began); waited > 20*time.Millisecond {
 				t.Errorf("request %d waited for %v", i, waited)
 			}
-			place.Leave()
+			execution.End()
 			time.Sleep(7 * time.Millisecond)
 		}
 		stop()
@@ -165,9 +165,9 @@ func TestSeatsCountAndNotRequests(t *testing.T) {
 		for range 50 {
 			all.Go(func() {
 				for ctx.Err() == nil {
-					if place, err := d.Enter(ctx, d.Classify(get(five)), Work{Seats: 5}, nil); err == nil {
+					if execution, err := d.Enter(ctx, d.Classify(get(five)), Work{Seats: 5}, nil); err == nil {
 						time.Sleep(10 * time.Millisecond)
-						place.Leave()
+						execution.End()
 						wide.Add(1)
 					}
 				}
@@ -194,7 +194,7 @@ func refusal(err error) string {
 func TestWhoCannotWaitIsRefusedWithAReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := dispatcher(1, 2)
-		enter := func(ctx context.Context) (Place, error) {
+		enter := func(ctx context.Context) (Execution, error) {
 			return d.Enter(ctx, d.Classify(get("u")), Work{Seats: 10}, nil)
 		}
 		first, err := enter(t.Context())
@@ -221,12 +221,12 @@ func TestWhoCannotWaitIsRefusedWithAReason(t *testing.T) {
 		if got := <-results; got != "time-out" {
 			t.Errorf("who waited: %s", got)
 		}
-		first.Leave()
+		first.End()
 		last, err := enter(t.Context())
 		if err != nil {
 			t.Errorf("afterwards: %v", err)
 		}
-		last.Leave()
+		last.End()
 		if l := d.now.Load().find(get("u")).level; l.inUse+l.executing+l.waiting+l.waitingSeats+l.activeQueues != 0 {
 			t.Errorf("something is left: %+v", l)
 		}
@@ -239,7 +239,7 @@ func TestALevelThatRejectsDoesNotQueue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer first.Leave()
+	defer first.End()
 	if _, err := d.Enter(t.Context(), d.Classify(get("u")), Work{Seats: 1}, nil); refusal(err) != "concurrency-limit" {
 		t.Errorf("%v", err)
 	}
@@ -254,11 +254,11 @@ func TestAChangeKeepsSeatsForThoseWhoWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := dispatcher(8, 50)
 		work := Work{Seats: 1, Final: 10, After: time.Second}
-		place, err := d.Enter(t.Context(), d.Classify(get("u")), work, nil)
+		execution, err := d.Enter(t.Context(), d.Classify(get("u")), work, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		place.Leave()
+		execution.End()
 		began := time.Now()
 		next, err := d.Enter(t.Context(), d.Classify(get("v")), Work{Seats: 1}, nil)
 		if err != nil {
@@ -267,7 +267,7 @@ func TestAChangeKeepsSeatsForThoseWhoWatch(t *testing.T) {
 		if waited := time.Since(began); waited != time.Second {
 			t.Errorf("the next waited for %v", waited)
 		}
-		next.Leave()
+		next.End()
 	})
 }
 
@@ -389,16 +389,16 @@ func TestWhoWaitsIsServedThoughTheConfigurationChanges(t *testing.T) {
 		}
 		done := make(chan error)
 		go func() {
-			place, err := d.Enter(t.Context(), d.Classify(get("v")), Work{Seats: 1}, nil)
+			execution, err := d.Enter(t.Context(), d.Classify(get("v")), Work{Seats: 1}, nil)
 			if err == nil {
-				place.Leave()
+				execution.End()
 			}
 			done <- err
 		}()
 		synctest.Wait()
 		d.compile(nil, nil) // the level is gone
 		d.compile([]*flowcontrolv1.FlowSchema{schemaFor("all", "l", 100, "", "*")}, []*flowcontrolv1.PriorityLevelConfiguration{priority("l", 10, 0, 2, 1, 5)})
-		first.Leave()
+		first.End()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
@@ -416,10 +416,10 @@ func BenchmarkFreeSeat(b *testing.B) {
 	ctx := context.Background()
 	b.ReportAllocs()
 	for b.Loop() {
-		place, err := d.Enter(ctx, d.Classify(r), Work{Seats: 1}, nil)
+		execution, err := d.Enter(ctx, d.Classify(r), Work{Seats: 1}, nil)
 		if err != nil {
 			b.Fatal(err)
 		}
-		place.Leave()
+		execution.End()
 	}
 }

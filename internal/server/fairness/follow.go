@@ -19,7 +19,6 @@ const retryAfter = 100 * time.Millisecond
 func (d *Dispatcher) Run(ctx context.Context) error {
 	borrowing := time.NewTicker(borrowEvery)
 	defer borrowing.Stop()
-	defer d.turns.lanes.begin()()
 	for ctx.Err() == nil {
 		if err := d.follow(ctx, borrowing.C); err != nil && ctx.Err() == nil {
 			d.o.Logger.Debug("the configuration of flow control is read anew", "error", err)

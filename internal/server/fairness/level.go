@@ -19,8 +19,8 @@ var (
 	errCancelled   = errors.New("cancelled")
 )
 
-// shape is what a level's configuration says of its queues.
-type shape struct {
+// queuing is what a level's configuration says of requests that find no seat.
+type queuing struct {
 	exempt, reject      bool
 	queues, hand, limit int
 }
@@ -29,12 +29,12 @@ type shape struct {
 type Level struct {
 	name  string
 	turns *turns
-	// held says that requests may be waiting only because enough of their flow wait for a turn.
+	// held says that requests may be waiting only because their flow is saturated.
 	held atomic.Bool
 
 	mu      sync.Mutex // guards all below
 	uid     types.UID
-	shape   shape
+	queuing queuing
 	bounds  bounds
 	current int // seats at present
 	gone    bool
@@ -47,7 +47,7 @@ type Level struct {
 	seen                   time.Time // when virtual and demand were brought up to date
 	demand                 demand
 	tally                  tally
-	crowded                []flow // memory for dispatchLocked
+	saturated              []flow // memory that is used again
 }
 
 // tally counts since the level is there.
@@ -58,14 +58,14 @@ func newLevel(name string, t *turns, now time.Time) *Level {
 }
 
 // configure changes what the level has. Requests that wait stay where they are.
-func (l *Level) configure(uid types.UID, s shape, b bounds) {
+func (l *Level) configure(uid types.UID, q queuing, b bounds) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.current == 0 || l.bounds != b {
 		l.current = b.nominal
 	}
-	l.uid, l.shape, l.bounds, l.gone = uid, s, b, false
-	for len(l.queues) < max(s.queues, 1) {
+	l.uid, l.queuing, l.bounds, l.gone = uid, q, b, false
+	for len(l.queues) < max(q.queues, 1) {
 		l.queues = append(l.queues, &queue{})
 	}
 	l.trimLocked()
@@ -73,7 +73,7 @@ func (l *Level) configure(uid types.UID, s shape, b bounds) {
 
 // trimLocked drops queues beyond those that the configuration has, once they are empty.
 func (l *Level) trimLocked() {
-	for n := len(l.queues); n > max(l.shape.queues, 1) && !l.queues[n-1].active(); n-- {
+	for n := len(l.queues); n > max(l.queuing.queues, 1) && !l.queues[n-1].active(); n-- {
 		l.queues = l.queues[:n-1]
 	}
 }
@@ -94,34 +94,36 @@ func (l *Level) advanceLocked(now time.Time) {
 
 // fitsLocked tells whether there is room. What is wider than the level goes alone.
 func (l *Level) fitsLocked(w Work) bool {
-	return l.shape.exempt || l.inUse == 0 || l.inUse+w.most() <= l.current
+	return l.queuing.exempt || l.inUse == 0 || l.inUse+w.most() <= l.current
 }
 
 // enter takes seats, or waits for them in a queue of the flow.
-func (l *Level) enter(ctx context.Context, f flow, w Work, now time.Time, wait time.Duration, about Detail) (Place, error) {
+func (l *Level) enter(ctx context.Context, f flow, w Work, now time.Time, wait time.Duration, about Detail) (Execution, error) {
 	s := f.schema
 	l.mu.Lock()
 	l.advanceLocked(now)
 	q := l.queues[0]
-	if n := l.shape.queues; n > 1 && !l.shape.exempt {
-		q = l.queues[deal(f.number, l.queues[:n], l.shape.hand)]
+	if n := l.queuing.queues; n > 1 && !l.queuing.exempt {
+		q = l.queues[deal(f.number, l.queues[:n], l.queuing.hand)]
 	}
-	at := Place{level: l, queue: q, schema: s, work: w, since: now}
-	if l.waiting == 0 && l.fitsLocked(w) && !l.enoughLocked(f, w) {
+	e := Execution{level: l, queue: q, schema: s, work: w, since: now}
+	if l.waiting == 0 && l.fitsLocked(w) && !l.heldLocked(f, w) {
 		if !q.active() {
 			q.next = l.virtual
 			l.activeQueues++
 		}
 		l.startLocked(q, f, w)
 		l.mu.Unlock()
-		return at, nil
+		return e, nil
 	}
 	if err := l.refuseLocked(q); err != nil {
 		l.tally.rejected++
 		l.mu.Unlock()
-		return Place{}, err
+		return Execution{}, err
 	}
-	waiting := &waiter{schema: s, flow: f, work: w, queue: q, arrived: l.virtual, since: now, behind: len(q.waiting), decided: make(chan struct{}), detailed: about}
+	waiting := &waiter{
+		schema: s, flow: f, work: w, queue: q, arrived: l.virtual, since: now, decided: make(chan struct{}), detail: about,
+	}
 	if !q.active() {
 		q.next = l.virtual
 		l.activeQueues++
@@ -134,7 +136,7 @@ func (l *Level) enter(ctx context.Context, f flow, w Work, now time.Time, wait t
 	l.mu.Unlock()
 	if begun {
 		s.waits(-1, w)
-		return at, nil
+		return e, nil
 	}
 	return l.wait(ctx, waiting, wait)
 }
@@ -142,16 +144,16 @@ func (l *Level) enter(ctx context.Context, f flow, w Work, now time.Time, wait t
 // refuseLocked tells why a request may not even wait.
 func (l *Level) refuseLocked(q *queue) error {
 	switch {
-	case l.shape.reject:
+	case l.queuing.reject:
 		return errConcurrency
-	case len(q.waiting) >= l.shape.limit:
+	case len(q.waiting) >= l.queuing.limit:
 		return errQueueFull
 	}
 	return nil
 }
 
 // wait waits until the request is dispatched, or for its time to be over.
-func (l *Level) wait(ctx context.Context, w *waiter, wait time.Duration) (Place, error) {
+func (l *Level) wait(ctx context.Context, w *waiter, wait time.Duration) (Execution, error) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	var why error
@@ -165,12 +167,12 @@ func (l *Level) wait(ctx context.Context, w *waiter, wait time.Duration) (Place,
 	w.schema.waits(-1, w.work)
 	now := time.Now()
 	if why == nil {
-		return Place{level: l, queue: w.queue, schema: w.schema, work: w.work, since: now, behind: w.behind}, nil
+		return Execution{level: l, queue: w.queue, schema: w.schema, work: w.work, since: now}, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if w.begun { // at the same moment
-		return Place{level: l, queue: w.queue, schema: w.schema, work: w.work, since: now, behind: w.behind}, nil
+		return Execution{level: l, queue: w.queue, schema: w.schema, work: w.work, since: now}, nil
 	}
 	l.advanceLocked(now)
 	w.queue.remove(w)
@@ -185,7 +187,7 @@ func (l *Level) wait(ctx context.Context, w *waiter, wait time.Duration) (Place,
 	}
 	l.tally.rejected++
 	l.dispatchLocked() // it may have been the one that the others waited behind
-	return Place{}, why
+	return Execution{}, why
 }
 
 // startLocked lets a request of a queue begin.
@@ -200,13 +202,13 @@ func (l *Level) startLocked(q *queue, f flow, w Work) {
 	l.tally.dispatched++
 }
 
-// enoughLocked reports whether enough requests of a flow have seats, and wait for a turn.
-func (l *Level) enoughLocked(f flow, w Work) bool {
+// heldLocked reports whether a request must wait because its flow is saturated.
+func (l *Level) heldLocked(f flow, w Work) bool {
 	if !w.Computes {
 		return false
 	}
-	l.crowded = l.turns.crowded(l.crowded[:0])
-	return slices.Contains(l.crowded, f)
+	l.saturated = l.turns.saturated(l.saturated[:0])
+	return slices.Contains(l.saturated, f)
 }
 
 // proceed lets requests begin that were held until one of their flow had its turn.
@@ -224,11 +226,11 @@ func (l *Level) proceed() {
 func (l *Level) dispatchLocked() {
 	for l.waiting > 0 {
 		l.held.Store(true) // before turns are looked at, so that whoever takes one later sees it
-		l.crowded = l.turns.crowded(l.crowded[:0])
-		if len(l.crowded) == 0 {
+		l.saturated = l.turns.saturated(l.saturated[:0])
+		if len(l.saturated) == 0 {
 			l.held.Store(false)
 		}
-		w := l.pickLocked(l.crowded)
+		w := l.pickLocked(l.saturated)
 		if w == nil || !l.fitsLocked(w.work) {
 			return
 		}
@@ -241,16 +243,16 @@ func (l *Level) dispatchLocked() {
 	l.held.Store(false)
 }
 
-// pickLocked is the request that would be done first in virtual time, of the first ones of all queues. Among equals queues take turns. Flows that are
-// held are passed over.
-func (l *Level) pickLocked(held []flow) *waiter {
+// pickLocked is the request that would be done first in virtual time, of the first ones of all queues. Equal queues
+// alternate. Flows that are saturated are passed over.
+func (l *Level) pickLocked(saturated []flow) *waiter {
 	var best *waiter
 	var soonest float64
 	at := l.lastPick
 	for i := range l.queues {
 		n := (l.lastPick + 1 + i) % len(l.queues)
 		q := l.queues[n]
-		first := q.first(held)
+		first := q.first(saturated)
 		if first == nil {
 			continue
 		}

@@ -29,7 +29,7 @@ type Detail struct {
 // Schema is a FlowSchema, compiled.
 type Schema struct {
 	name       string
-	told       [2][]string // values of headers: the UIDs of the schema and of the level
+	headers    [2][]string // values of headers: the UIDs of the schema and of the level
 	precedence int32
 	level      *Level
 	rules      []rule

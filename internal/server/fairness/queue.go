@@ -15,18 +15,17 @@ type queue struct {
 	next float64
 }
 
-// waiter is a request that waits.
+// waiter is a request that waits for seats.
 type waiter struct {
-	schema   *Schema
-	flow     flow
-	work     Work
-	queue    *queue
-	arrived  float64 // in virtual time
-	since    time.Time
-	behind   int           // how many were waiting before it
-	decided  chan struct{} // closed when it may go on
-	begun    bool          // guarded by the level's lock
-	detailed Detail
+	schema  *Schema
+	flow    flow
+	work    Work
+	queue   *queue
+	arrived float64 // in virtual time
+	since   time.Time
+	decided chan struct{} // closed when it may go on
+	begun   bool          // guarded by the level's lock
+	detail  Detail
 }
 
 // active tells whether the queue has part in the division.
@@ -35,10 +34,10 @@ func (q *queue) active() bool { return len(q.waiting) > 0 || q.executing > 0 }
 // load is what a new request would have before it.
 func (q *queue) load() int { return q.waitingSeats + q.seats }
 
-// first is the request that is next; nil if there is none. Those that compute, of flows that are held, are passed over.
-func (q *queue) first(held []flow) *waiter {
+// first is the request that is next; nil if there is none. Those of saturated flows that compute are passed over.
+func (q *queue) first(saturated []flow) *waiter {
 	for _, w := range q.waiting {
-		if !w.work.Computes || !slices.Contains(held, w.flow) {
+		if !w.work.Computes || !slices.Contains(saturated, w.flow) {
 			return w
 		}
 	}

@@ -49,7 +49,7 @@ func (d *Dispatcher) compile(schemas []*flowcontrolv1.FlowSchema, levels []*flow
 	next, present := &snapshot{}, map[string]*Level{}
 	for _, l := range levels {
 		level := d.level(l.Name, now)
-		level.configure(l.UID, shapeOf(&l.Spec), divided[l.Name])
+		level.configure(l.UID, queuingOf(&l.Spec), divided[l.Name])
 		present[l.Name], next.levels = level, append(next.levels, level)
 	}
 	slices.SortFunc(next.levels, func(a, b *Level) int { return cmp.Compare(a.name, b.name) })
@@ -78,15 +78,15 @@ func shareOf(s *flowcontrolv1.PriorityLevelConfigurationSpec) share {
 	return out
 }
 
-func shapeOf(s *flowcontrolv1.PriorityLevelConfigurationSpec) shape {
+func queuingOf(s *flowcontrolv1.PriorityLevelConfigurationSpec) queuing {
 	if s.Type == flowcontrolv1.PriorityLevelEnablementExempt || s.Limited == nil {
-		return shape{exempt: true}
+		return queuing{exempt: true}
 	}
 	q := s.Limited.LimitResponse.Queuing
 	if s.Limited.LimitResponse.Type == flowcontrolv1.LimitResponseTypeReject || q == nil {
-		return shape{reject: true}
+		return queuing{reject: true}
 	}
-	return shape{queues: int(q.Queues), hand: int(q.HandSize), limit: int(q.QueueLengthLimit)}
+	return queuing{queues: int(q.Queues), hand: int(q.HandSize), limit: int(q.QueueLengthLimit)}
 }
 
 func value(p *int32, otherwise int) int {
@@ -108,7 +108,7 @@ func (d *Dispatcher) level(name string, now time.Time) *Level {
 	return l
 }
 
-// retire forgets the levels that are gone: requests that have a place there, or wait, are served to the end.
+// retire forgets the levels that are gone: their requests are served to the end.
 func (d *Dispatcher) retire(present map[string]*Level) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -124,7 +124,7 @@ func (d *Dispatcher) retire(present map[string]*Level) {
 
 func (d *Dispatcher) schema(s *flowcontrolv1.FlowSchema, level *Level) *Schema {
 	out := &Schema{
-		name: s.Name, told: [2][]string{{string(s.UID)}, {string(level.uid)}}, precedence: s.Spec.MatchingPrecedence, level: level,
+		name: s.Name, headers: [2][]string{{string(s.UID)}, {string(level.uid)}}, precedence: s.Spec.MatchingPrecedence, level: level,
 		hash: maphash.String(seed, s.Name), counts: d.metrics.counts(level.name, s.Name),
 	}
 	if m := s.Spec.DistinguisherMethod; m != nil {

@@ -2,6 +2,7 @@ package fairness
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -14,30 +15,29 @@ const (
 	longestTurn = 2 * time.Millisecond
 )
 
-// turns lets few requests at a time use the processors. Seats alone do not do that: they are as many as there may be requests that wait for the
-// store, and that many requests that compute at the same time would each take as long as all of them. Flows take turns, so that a request of a
-// flow with few never waits behind the many of another. While there are others, a flow leaves one processor to them: on processors that are always
-// busy, it takes up to ten milliseconds until Go even notices that a request has come.
+// turns lets few requests at a time use the processors. Seats alone do not do that: they are as many as there may be
+// requests that wait for the store, and that many requests that compute at the same time would each take as long as all
+// of them. Flows take turns, so that a request of a flow with few never waits behind the many of another. While there are
+// others, a flow leaves one processor to them: on processors that are always busy, it takes up to ten milliseconds until
+// Go even notices that a request has come.
 //
-// Requests that wait for a turn have seats already. So that a flow with many does not have all seats of its level, others of it wait for theirs while
-// as many wait for a turn as can have one.
+// Requests that wait for a turn have seats already. A flow with many would so get all seats of its level; therefore its
+// other requests wait for theirs while as many wait for a turn as can have one. Such a flow is called saturated.
 type turns struct {
-	most  int // of all flows
-	own   int // of a flow while there are others
-	lanes lanes
-	rest  func() // before each request of a crowd
+	most int // of all flows
+	own  int // of a flow while there are others
 
-	mu      sync.Mutex // guards all below
-	last    turn       // the newest
-	recent  [2]visit   // of the last two flows; the newest first
-	running []running  // in the order of their begin
-	lines   []*line    // flows that wait; the first is next
-	coming  []coming   // flows of which requests have seats, and no turn yet
+	mu      sync.Mutex    // guards all below
+	last    turnID        // the newest
+	recent  [2]visit      // of the last two flows; the newest first
+	running []runningTurn // in the order of their begin
+	queues  []*turnQueue  // of the flows that wait; the first is next
+	pending []pendingFlow // flows of which requests have seats, and no turn yet
 	timer   *time.Timer
 }
 
-// turn names a request that runs; 0 is none.
-type turn uint64
+// turnID names the turn of a request; 0 is none.
+type turnID uint64
 
 // flow is requests that belong together.
 type flow struct {
@@ -54,110 +54,112 @@ type visit struct {
 // remembered is how long after its last request a flow counts as one that is there.
 const remembered = 100 * time.Millisecond
 
-type running struct {
-	turn  turn
+// runningTurn is a turn that has begun.
+type runningTurn struct {
+	turn  turnID
 	flow  flow
 	began time.Time
 }
 
-// line is the requests of a flow that wait for a turn.
-type line struct {
+// turnQueue has the requests of a flow that wait for a turn.
+type turnQueue struct {
 	flow    flow
-	waiting []*candidate
+	waiting []*turnWaiter
 }
 
-// coming is how many requests of a flow have a seat, and no turn yet.
-type coming struct {
+// turnWaiter is a request that waits for a turn.
+type turnWaiter struct {
+	decided chan struct{} // closed when it may run
+	turn    turnID
+}
+
+// pendingFlow says how many requests of a flow have a seat, and no turn yet.
+type pendingFlow struct {
 	flow flow
 	n    int
 }
 
-type candidate struct {
-	decided chan struct{} // closed when it may run
-	turn    turn
-	others  bool
-}
-
 func newTurns() *turns {
-	n := processors()
-	return &turns{most: turnsPerProcessor * n, own: max(1, n-1), rest: rest}
+	n := runtime.GOMAXPROCS(0)
+	return &turns{most: turnsPerProcessor * n, own: max(1, n-1)}
 }
 
 // expect notes that a request of a flow has a seat, and will take a turn.
 func (t *turns) expect(f flow) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for i := range t.coming {
-		if t.coming[i].flow == f {
-			t.coming[i].n++
+	for i := range t.pending {
+		if t.pending[i].flow == f {
+			t.pending[i].n++
 			return
 		}
 	}
-	t.coming = append(t.coming, coming{f, 1})
+	t.pending = append(t.pending, pendingFlow{f, 1})
 }
 
-// cameLocked notes that one of those requests waits no longer.
-func (t *turns) cameLocked(f flow) {
-	for i := range t.coming {
-		if t.coming[i].flow != f {
+// notPendingLocked notes that one of those requests has its turn, or has given up.
+func (t *turns) notPendingLocked(f flow) {
+	for i := range t.pending {
+		if t.pending[i].flow != f {
 			continue
 		}
-		if t.coming[i].n--; t.coming[i].n == 0 {
-			t.coming = slices.Delete(t.coming, i, i+1)
+		if t.pending[i].n--; t.pending[i].n == 0 {
+			t.pending = slices.Delete(t.pending, i, i+1)
 		}
 		return
 	}
 }
 
-// crowded adds to all the flows of which no more requests need a seat at present.
-func (t *turns) crowded(all []flow) []flow {
+// saturated adds to all the flows that have no use for another seat: as many of their requests wait for a turn as can
+// have one.
+func (t *turns) saturated(all []flow) []flow {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, c := range t.coming {
-		if c.n >= t.most {
-			all = append(all, c.flow)
+	for _, p := range t.pending {
+		if p.n >= t.most {
+			all = append(all, p.flow)
 		}
 	}
 	return all
 }
 
-// take waits for a turn of a flow, or until ctx ends. It tells whether there are other flows.
-func (t *turns) take(ctx context.Context, f flow, now time.Time) (got turn, others bool) {
+// take waits for a turn of a flow, or until ctx ends.
+func (t *turns) take(ctx context.Context, f flow, now time.Time) turnID {
 	t.mu.Lock()
 	t.visitLocked(f, now)
 	t.expireLocked(now)
-	if t.lineLocked(f) == nil && t.mayBeginLocked(f, now) {
+	if t.queueLocked(f) == nil && t.mayBeginLocked(f, now) {
 		defer t.mu.Unlock()
-		return t.beginLocked(f, now), !t.aloneLocked(f, now)
+		return t.beginLocked(f, now)
 	}
-	waits := &candidate{decided: make(chan struct{})}
-	t.waitLocked(f, waits)
+	w := &turnWaiter{decided: make(chan struct{})}
+	t.waitLocked(f, w)
 	t.armLocked(now)
 	t.mu.Unlock()
 	select {
-	case <-waits.decided:
+	case <-w.decided:
 	case <-ctx.Done():
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if waits.turn == 0 {
-		t.cameLocked(f)
-		t.forgetLocked(f, waits)
+	if w.turn == 0 {
+		t.notPendingLocked(f)
+		t.forgetLocked(f, w)
 	}
-	return waits.turn, waits.others
+	return w.turn
 }
 
 // give ends a turn.
-func (t *turns) give(which turn) {
-	if which == 0 {
+func (t *turns) give(id turnID) {
+	if id == 0 {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if i := slices.IndexFunc(t.running, func(r running) bool { return r.turn == which }); i >= 0 {
+	if i := slices.IndexFunc(t.running, func(r runningTurn) bool { return r.turn == id }); i >= 0 {
 		t.running = slices.Delete(t.running, i, i+1)
 	}
-	if len(t.lines) > 0 {
+	if len(t.queues) > 0 {
 		t.nextLocked(time.Now())
 	}
 }
@@ -192,32 +194,32 @@ func (t *turns) aloneLocked(f flow, now time.Time) bool {
 	return !slices.ContainsFunc(t.recent[:], func(v visit) bool { return v.flow != f && now.Sub(v.at) < remembered })
 }
 
-func (t *turns) beginLocked(f flow, now time.Time) turn {
-	t.cameLocked(f)
+func (t *turns) beginLocked(f flow, now time.Time) turnID {
+	t.notPendingLocked(f)
 	t.last++
-	t.running = append(t.running, running{t.last, f, now})
+	t.running = append(t.running, runningTurn{t.last, f, now})
 	return t.last
 }
 
 // nextLocked lets waiting requests begin while there is room.
 func (t *turns) nextLocked(now time.Time) {
 	t.expireLocked(now)
-	for i := 0; i < len(t.lines) && len(t.running) < t.most; {
-		l := t.lines[i]
-		if !t.mayBeginLocked(l.flow, now) {
+	for i := 0; i < len(t.queues) && len(t.running) < t.most; {
+		q := t.queues[i]
+		if !t.mayBeginLocked(q.flow, now) {
 			i++
 			continue
 		}
-		first := l.waiting[0]
-		l.waiting = l.waiting[1:]
-		t.lines = slices.Delete(t.lines, i, i+1)
-		if len(l.waiting) > 0 {
-			t.lines = append(t.lines, l)
+		first := q.waiting[0]
+		q.waiting = q.waiting[1:]
+		t.queues = slices.Delete(t.queues, i, i+1)
+		if len(q.waiting) > 0 {
+			t.queues = append(t.queues, q)
 		}
-		first.turn, first.others = t.beginLocked(l.flow, now), !t.aloneLocked(l.flow, now)
+		first.turn = t.beginLocked(q.flow, now)
 		close(first.decided)
 	}
-	if len(t.lines) > 0 {
+	if len(t.queues) > 0 {
 		t.armLocked(now)
 	}
 }
@@ -250,30 +252,30 @@ func (t *turns) wake() {
 	t.nextLocked(time.Now())
 }
 
-// lineLocked is where a flow's requests wait; nil if none does.
-func (t *turns) lineLocked(f flow) *line {
-	if i := slices.IndexFunc(t.lines, func(l *line) bool { return l.flow == f }); i >= 0 {
-		return t.lines[i]
+// queueLocked has the waiting requests of a flow; nil if there are none.
+func (t *turns) queueLocked(f flow) *turnQueue {
+	if i := slices.IndexFunc(t.queues, func(q *turnQueue) bool { return q.flow == f }); i >= 0 {
+		return t.queues[i]
 	}
 	return nil
 }
 
-func (t *turns) waitLocked(f flow, w *candidate) {
-	l := t.lineLocked(f)
-	if l == nil {
-		l = &line{flow: f}
-		t.lines = append(t.lines, l)
+func (t *turns) waitLocked(f flow, w *turnWaiter) {
+	q := t.queueLocked(f)
+	if q == nil {
+		q = &turnQueue{flow: f}
+		t.queues = append(t.queues, q)
 	}
-	l.waiting = append(l.waiting, w)
+	q.waiting = append(q.waiting, w)
 }
 
-func (t *turns) forgetLocked(f flow, w *candidate) {
-	l := t.lineLocked(f)
-	if l == nil {
+func (t *turns) forgetLocked(f flow, w *turnWaiter) {
+	q := t.queueLocked(f)
+	if q == nil {
 		return
 	}
-	l.waiting = slices.DeleteFunc(l.waiting, func(other *candidate) bool { return other == w })
-	if len(l.waiting) == 0 {
-		t.lines = slices.DeleteFunc(t.lines, func(other *line) bool { return other == l })
+	q.waiting = slices.DeleteFunc(q.waiting, func(other *turnWaiter) bool { return other == w })
+	if len(q.waiting) == 0 {
+		t.queues = slices.DeleteFunc(t.queues, func(other *turnQueue) bool { return other == q })
 	}
 }

@@ -14,13 +14,13 @@ func flowOf(n uint64) flow { return flow{nil, n} }
 func TestFlowsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := &turns{most: 1, own: 1}
-		first, _ := turns.take(t.Context(), flowOf(0), time.Now())
+		first := turns.take(t.Context(), flowOf(0), time.Now())
 		var mu sync.Mutex
 		var order []uint64
 		var all sync.WaitGroup
 		enter := func(flow uint64) {
 			all.Go(func() {
-				mine, _ := turns.take(t.Context(), flowOf(flow), time.Now())
+				mine := turns.take(t.Context(), flowOf(flow), time.Now())
 				mu.Lock()
 				order = append(order, flow)
 				mu.Unlock()
@@ -37,8 +37,8 @@ func TestFlowsTakeTurns(t *testing.T) {
 		if i := slices.Index(order, 2); i > 1 {
 			t.Errorf("the request of the other flow was number %d of %v", i, order)
 		}
-		if len(turns.running)+len(turns.lines) != 0 {
-			t.Errorf("%v run and %v wait at the end", turns.running, turns.lines)
+		if len(turns.running)+len(turns.queues) != 0 {
+			t.Errorf("%v run and %v wait at the end", turns.running, turns.queues)
 		}
 	})
 }
@@ -47,14 +47,14 @@ func TestFlowsTakeTurns(t *testing.T) {
 func TestAFlowLeavesAProcessorToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := &turns{most: 4, own: 1}
-		var running []turn
+		var running []turnID
 		var all sync.WaitGroup
 		var mu sync.Mutex
 		begin := func(flow uint64, n, want int, when string) {
 			t.Helper()
 			for range n {
 				all.Go(func() {
-					mine, _ := turns.take(t.Context(), flowOf(flow), time.Now())
+					mine := turns.take(t.Context(), flowOf(flow), time.Now())
 					mu.Lock()
 					defer mu.Unlock()
 					running = append(running, mine)
@@ -85,8 +85,8 @@ func TestAFlowLeavesAProcessorToOthers(t *testing.T) {
 		begin(1, 4, 4, "alone again")
 		end(4)
 		all.Wait()
-		if len(turns.running)+len(turns.lines) != 0 {
-			t.Errorf("%v run and %v wait at the end", turns.running, turns.lines)
+		if len(turns.running)+len(turns.queues) != 0 {
+			t.Errorf("%v run and %v wait at the end", turns.running, turns.queues)
 		}
 	})
 }
@@ -94,14 +94,14 @@ func TestAFlowLeavesAProcessorToOthers(t *testing.T) {
 func TestRequestsThatComputeTakeATurnAndGiveItBack(t *testing.T) {
 	d := dispatcher(4, 10)
 	for _, computes := range []bool{true, false} {
-		place, err := d.Enter(t.Context(), d.Classify(get("jane")), Work{Seats: 1, Computes: computes}, nil)
+		execution, err := d.Enter(t.Context(), d.Classify(get("jane")), Work{Seats: 1, Computes: computes}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if running := len(d.turns.running) == 1; running != computes {
 			t.Errorf("computes: %v, has a turn: %v", computes, running)
 		}
-		place.Leave()
+		execution.End()
 		if len(d.turns.running) != 0 {
 			t.Errorf("the turn was not given back: %v", d.turns.running)
 		}
@@ -111,13 +111,13 @@ func TestRequestsThatComputeTakeATurnAndGiveItBack(t *testing.T) {
 func TestATurnThatTakesLongKeepsNobodyFromRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := &turns{most: 2, own: 2}
-		var slow []turn
+		var slow []turnID
 		for range 2 {
-			one, _ := turns.take(t.Context(), flowOf(0), time.Now())
+			one := turns.take(t.Context(), flowOf(0), time.Now())
 			slow = append(slow, one)
 		}
 		began := time.Now()
-		next, _ := turns.take(t.Context(), flowOf(1), time.Now())
+		next := turns.take(t.Context(), flowOf(1), time.Now())
 		if waited := time.Since(began); waited != longestTurn {
 			t.Errorf("the next request waited %v", waited)
 		}
@@ -130,17 +130,17 @@ func TestATurnThatTakesLongKeepsNobodyFromRunning(t *testing.T) {
 	})
 }
 
-func TestARequestThatIsGivenUpLeavesTheLine(t *testing.T) {
+func TestARequestThatIsGivenUpLeavesItsQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := &turns{most: 1, own: 1}
-		first, _ := turns.take(t.Context(), flowOf(0), time.Now())
+		first := turns.take(t.Context(), flowOf(0), time.Now())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if given, _ := turns.take(ctx, flowOf(0), time.Now()); given != 0 {
+		if given := turns.take(ctx, flowOf(0), time.Now()); given != 0 {
 			t.Error("a request got a turn that was taken")
 		}
-		if len(turns.lines) != 0 {
-			t.Errorf("%v wait", turns.lines)
+		if len(turns.queues) != 0 {
+			t.Errorf("%v wait", turns.queues)
 		}
 		turns.give(0)
 		turns.give(first)
@@ -157,14 +157,14 @@ func TestAFlowWithManyDoesNotHaveAllSeats(t *testing.T) {
 		const many = 40 // more than there are seats
 		seats := Work{Seats: 1, Computes: true}
 		d.turns.most, d.turns.own = 3, 1
-		places := make(chan Place, many)
+		executions := make(chan Execution, many)
 		for range many {
 			go func() {
-				place, err := d.Enter(t.Context(), d.Classify(get("many")), seats, nil)
+				execution, err := d.Enter(t.Context(), d.Classify(get("many")), seats, nil)
 				if err != nil {
 					t.Error(err)
 				}
-				places <- place
+				executions <- execution
 			}()
 			synctest.Wait()
 		}
@@ -175,24 +175,24 @@ func TestAFlowWithManyDoesNotHaveAllSeats(t *testing.T) {
 		}
 		level.mu.Unlock()
 		began := time.Now()
-		place, err := d.Enter(t.Context(), d.Classify(get("one")), Work{Seats: 1, Computes: true}, nil)
+		execution, err := d.Enter(t.Context(), d.Classify(get("one")), Work{Seats: 1, Computes: true}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if waited := time.Since(began); waited > longestTurn {
 			t.Errorf("the other waited %v", waited)
 		}
-		place.Leave()
+		execution.End()
 		for range many { // all others get theirs
 			synctest.Wait()
 			select {
-			case place := <-places:
-				place.Leave()
+			case execution := <-executions:
+				execution.End()
 			case <-time.After(time.Second):
-				t.Fatal("nobody has a place")
+				t.Fatal("nobody is served")
 			}
 		}
-		if len(d.turns.running)+len(d.turns.lines)+len(d.turns.coming) != 0 || level.inUse+level.waiting != 0 {
+		if len(d.turns.running)+len(d.turns.queues)+len(d.turns.pending) != 0 || level.inUse+level.waiting != 0 {
 			t.Errorf("%+v is left, %d seats and %d who wait", d.turns, level.inUse, level.waiting)
 		}
 	})
@@ -206,12 +206,12 @@ func TestRequestsThatTakeLongLeaveTheSeatsToOthersOfTheirFlow(t *testing.T) {
 		var all sync.WaitGroup
 		for range level.current + 5 {
 			all.Go(func() {
-				place, err := d.Enter(t.Context(), d.Classify(get("many")), Work{Seats: 1, Computes: true}, nil)
+				execution, err := d.Enter(t.Context(), d.Classify(get("many")), Work{Seats: 1, Computes: true}, nil)
 				if err != nil {
 					t.Error(err)
 				}
 				time.Sleep(time.Second)
-				place.Leave()
+				execution.End()
 			})
 		}
 		time.Sleep(500 * time.Millisecond) // in a synctest bubble: takes no time
@@ -232,9 +232,9 @@ func TestSeatsAndTurnsAreGivenBackWhateverHappens(t *testing.T) {
 			for n := range 200 {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(n%7)*50*time.Microsecond)
 				user := []string{"many", "many", "many", "one"}[i%4]
-				place, err := d.Enter(ctx, d.Classify(get(user)), Work{Seats: 1 + n%3, Computes: n%5 > 0}, nil)
+				execution, err := d.Enter(ctx, d.Classify(get(user)), Work{Seats: 1 + n%3, Computes: n%5 > 0}, nil)
 				if err == nil {
-					place.Leave()
+					execution.End()
 				}
 				cancel()
 			}
@@ -242,7 +242,7 @@ func TestSeatsAndTurnsAreGivenBackWhateverHappens(t *testing.T) {
 	}
 	all.Wait()
 	level := d.Classify(get("many")).schema.level
-	if len(d.turns.running)+len(d.turns.lines)+len(d.turns.coming) != 0 || level.inUse+level.waiting+level.executing != 0 {
+	if len(d.turns.running)+len(d.turns.queues)+len(d.turns.pending) != 0 || level.inUse+level.waiting+level.executing != 0 {
 		t.Errorf("%+v is left, %d seats and %d who wait", d.turns, level.inUse, level.waiting)
 	}
 }
