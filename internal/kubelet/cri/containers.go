@@ -18,6 +18,9 @@ import (
 
 // Create makes a container.
 func (r *Runtime) Create(ctx context.Context, sandbox string, spec *container.Spec) (string, error) {
+	if ownUsers(spec.Pod) {
+		return "", errHostUsers
+	}
 	ctx, cancel := context.WithTimeout(ctx, r.RequestTime)
 	defer cancel()
 	log := ""

@@ -14,6 +14,9 @@ import (
 
 // RunSandbox makes a sandbox.
 func (r *Runtime) RunSandbox(ctx context.Context, spec *container.SandboxSpec) (string, error) {
+	if ownUsers(spec.Pod) {
+		return "", errHostUsers
+	}
 	ctx, cancel := context.WithTimeout(ctx, 2*r.RequestTime)
 	defer cancel()
 	if spec.LogDirectory != "" {
