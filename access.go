@@ -24,12 +24,12 @@ type permissions struct {
 	*chain.Chain
 	roles    *rbac.Authorizer // nil without the mode RBAC
 	nodes    *node.Authorizer // nil without the mode Node
-	registry func() *registry.Registry
+	registry *registry.Registry
 }
 
 // newPermissions makes the authorizers that the options say.
-func (c *Cluster) newPermissions(current func() *registry.Registry) (*permissions, error) {
-	p, o := &permissions{registry: current}, c.options
+func (c *Cluster) newPermissions(reg *registry.Registry) (*permissions, error) {
+	p, o := &permissions{registry: reg}, c.options
 	chained := chain.Options{File: o.AuthorizationConfig, Configuration: chain.Modes(o.Authorization), Webhook: o.AuthorizationWebhook, ServerID: c.identity(),
 		Own: func(kind string) (auth.Authorizer, error) { return p.own(kind, &o) }, Logger: o.Logger}
 	var err error

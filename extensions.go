@@ -27,23 +27,23 @@ type extensions struct {
 }
 
 // extend makes the client for webhooks, and the plugins that use it, in their order.
-func (c *Cluster) extend(current func() *registry.Registry, served *resource.Catalogue, set admission.Configuration) ([]registry.Admission, error) {
+func (c *Cluster) extend(reg *registry.Registry, set admission.Configuration) ([]registry.Admission, error) {
 	e := &c.extensions
-	files, err := c.configure(served, set)
+	files, err := c.configure(reg.Catalogue, set)
 	if err != nil {
 		return nil, err
 	}
 	e.metrics = metrics.NewAdmission()
-	e.client = webhook.New(webhook.Options{Registry: current})
+	e.client = webhook.New(webhook.Options{Registry: reg})
 	c.opened("calls of webhooks", func() error { e.client.Close(); return nil })
 	shared := len(c.options.Etcd.Servers) > 0
 	e.webhooks = webhooks.New(webhooks.Options{
-		Registry: current, Client: e.client, Authorize: c.permissions, Static: files.manifests, Credentials: files.credentials,
+		Registry: reg, Client: e.client, Authorize: c.permissions, Static: files.manifests, Credentials: files.credentials,
 		Shared: shared, Metrics: e.metrics, Logger: c.options.Logger,
 	})
 	c.opened("configurations of webhooks", func() error { e.webhooks.Close(); return nil })
 	e.policies = policies.New(policies.Options{
-		Registry: current, Authorize: c.permissions, Types: ownership.Types, Static: files.manifests, Shared: shared, Metrics: e.metrics, Logger: c.options.Logger,
+		Registry: reg, Authorize: c.permissions, Types: ownership.Types, Static: files.manifests, Shared: shared, Metrics: e.metrics, Logger: c.options.Logger,
 	})
 	c.opened("policies", func() error { e.policies.Close(); return nil })
 	return []registry.Admission{e.policies.Mutating(), e.webhooks.Mutating(), e.policies.Validating(), e.webhooks.Validating()}, nil

@@ -19,7 +19,7 @@ func (c *Cluster) divide(ctx context.Context, reg *registry.Registry) error {
 		return nil
 	}
 	d := fairness.New(fairness.Options{
-		Registry: func() *registry.Registry { return reg }, Logger: c.options.Logger,
+		Registry: reg, Logger: c.options.Logger,
 		Seats: or(o.MaxInFlight, 400) + or(o.MaxMutatingInFlight, 200), QueueWait: or(o.RequestTimeout, time.Minute) / shareOfTimeout,
 	})
 	if err := d.Prepare(ctx); errors.Is(err, fairness.ErrNoKinds) {

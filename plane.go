@@ -63,7 +63,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := c.prepare(ctx, reg); err != nil {
 		return err
 	}
-	if err := c.startExtensions(ctx, reg, cache); err != nil {
+	if err := c.startExtensions(ctx, reg); err != nil {
 		return err
 	}
 	if err := c.serve(listener, reg, cache); err != nil {
@@ -129,10 +129,7 @@ func (c *Cluster) prepare(ctx context.Context, reg *registry.Registry) error {
 }
 
 // startExtensions starts what follows the objects that change the API itself.
-func (c *Cluster) startExtensions(ctx context.Context, reg *registry.Registry, cache *watchcache.Cache) (err error) {
-	if c.definitions, err = custom.New(custom.Options{Registry: reg, Fresh: cache.Fresh, Webhooks: c.extensions.client, Logger: c.options.Logger}); err != nil {
-		return err
-	}
+func (c *Cluster) startExtensions(ctx context.Context, reg *registry.Registry) error {
 	if err := c.definitions.CatchUp(ctx); err != nil {
 		return err
 	}
@@ -206,18 +203,18 @@ func (c *Cluster) openStore(ctx context.Context) (store.Store, error) {
 }
 
 // admission returns the admission plugins in their order.
-func (c *Cluster) admission(current func() *registry.Registry, served *resource.Catalogue) ([]registry.Admission, error) {
+func (c *Cluster) admission(reg *registry.Registry) ([]registry.Admission, error) {
 	o := c.options.Admission
 	configuration, err := o.configuration()
 	if err != nil {
 		return nil, err
 	}
-	extensions, err := c.extend(current, served, configuration)
+	extensions, err := c.extend(reg, configuration)
 	if err != nil {
 		return nil, err
 	}
 	return admission.New(admission.Options{
-		Registry: current, ServiceAccounts: c.makesAccounts(), Authorize: c.permissions, Enable: o.Enable, Disable: o.Disable,
+		Registry: reg, ServiceAccounts: c.makesAccounts(), Authorize: c.permissions, Enable: o.Enable, Disable: o.Disable,
 		NotReadySeconds: o.NotReadySeconds, UnreachableSeconds: o.UnreachableSeconds,
 		Configuration: configuration, Extensions: append(extensions, c.permissions.admission()...),
 	})
@@ -237,33 +234,42 @@ func (c *Cluster) newRegistry(s store.Store) (*registry.Registry, *watchcache.Ca
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	var reg *registry.Registry
-	current := func() *registry.Registry { return reg }
-	ranges, err := allocation.ParseRanges(c.options.ServiceRange)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	alloc, err := allocation.New(allocation.Options{Registry: current, Ranges: ranges, NodePorts: c.options.NodePorts, Logger: c.options.Logger})
-	if err != nil {
-		return nil, nil, nil, err
-	}
 	uncached := map[string]bool{}
 	for _, name := range c.options.Uncached {
 		uncached[name] = true
 	}
-	if c.permissions, err = c.newPermissions(current); err != nil {
-		return nil, nil, nil, err
-	}
-	plugins, err := c.admission(current, catalogue)
+	reg, err := registry.New(registry.Options{
+		Store: s, Cache: cache, Catalogue: catalogue, Track: &ownership.Owners{}, Uncached: uncached, Window: c.options.Window, Logger: c.options.Logger,
+	})
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	reg, err = registry.New(registry.Options{
-		Store: s, Cache: cache, Catalogue: catalogue, Track: &ownership.Owners{}, Uncached: uncached, Window: c.options.Window,
-		Admission: append(plugins, custom.Admission(func() *custom.Definitions { return c.definitions })),
-		Allocate:  alloc, Logger: c.options.Logger,
-	})
+	alloc, err := c.plug(reg)
 	return reg, cache, alloc, err
+}
+
+// plug makes what takes part in each write, and plugs it into the registry.
+func (c *Cluster) plug(reg *registry.Registry) (*allocation.Services, error) {
+	ranges, err := allocation.ParseRanges(c.options.ServiceRange)
+	if err != nil {
+		return nil, err
+	}
+	alloc, err := allocation.New(allocation.Options{Registry: reg, Ranges: ranges, NodePorts: c.options.NodePorts, Logger: c.options.Logger})
+	if err != nil {
+		return nil, err
+	}
+	if c.permissions, err = c.newPermissions(reg); err != nil {
+		return nil, err
+	}
+	plugins, err := c.admission(reg)
+	if err != nil {
+		return nil, err
+	}
+	if c.definitions, err = custom.New(custom.Options{Registry: reg, Fresh: reg.Cache.Fresh, Webhooks: c.extensions.client, Logger: c.options.Logger}); err != nil {
+		return nil, err
+	}
+	reg.Admission, reg.Allocate = append(plugins, c.definitions.Admission()), alloc
+	return alloc, nil
 }
 
 // keepEvents sets how long events are kept. Zero leaves the default; a negative duration keeps them for ever.

@@ -143,7 +143,7 @@ func (c *Cluster) issuer(reg *registry.Registry) (*actions.Issuer, error) {
 	}
 	return actions.NewIssuer(actions.IssuerOptions{
 		Key: c.certificates.signing, Keys: keys, Names: o.Issuers, Audiences: o.Audiences, MaxLife: o.MaxLife, NoExtension: o.NoExtension, KeysURI: o.KeysURI,
-		Registry: func() *registry.Registry { return reg }, Now: time.Now,
+		Registry: reg, Now: time.Now,
 	})
 }
 

@@ -158,7 +158,7 @@ func (t *SecretTokens) first(secret types.UID, day string, now time.Time) bool {
 }
 
 func (t *SecretTokens) label(ctx context.Context, s *corev1.Secret, day string) error {
-	r := t.Issuer.o.Registry()
+	r := t.Issuer.o.Registry
 	kind, ok := r.Catalogue.Kind(schema.GroupResource{Resource: "secrets"})
 	if !ok {
 		return errors.New("there are no secrets")

@@ -39,7 +39,7 @@ type IssuerOptions struct {
 	NoExtension bool
 	// KeysURI is where clients find the public keys; empty is this server.
 	KeysURI  string
-	Registry func() *registry.Registry
+	Registry *registry.Registry
 	Now      func() time.Time
 }
 
@@ -247,7 +247,7 @@ func (i *Issuer) bindNode(ctx context.Context, b *bound, node string) error {
 }
 
 func (i *Issuer) object(ctx context.Context, plural, namespace, name string) (resource.Object, error) {
-	r := i.o.Registry()
+	r := i.o.Registry
 	kind, ok := r.Catalogue.Kind(schema.GroupResource{Resource: plural})
 	if !ok {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: plural}, name)

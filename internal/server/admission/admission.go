@@ -20,8 +20,8 @@ import (
 
 // Options say what the plugins stand on. Registry is required.
 type Options struct {
-	// Registry is what they look into. It is made with the plugins in it, hence the func.
-	Registry func() *registry.Registry
+	// Registry is what they look into.
+	Registry *registry.Registry
 	// ServiceAccounts gives pods an account and its token. It needs somebody who makes the accounts: without one no pod
 	// could be created.
 	ServiceAccounts bool

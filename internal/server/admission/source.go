@@ -37,7 +37,7 @@ type cluster struct {
 	charges         charges
 }
 
-func newCluster(r func() *registry.Registry) *cluster {
+func newCluster(r *registry.Registry) *cluster {
 	return &cluster{
 		namespaces:      from[*corev1.Namespace](r, "", "namespaces"),
 		limits:          from[*corev1.LimitRange](r, "", "limitranges"),
@@ -56,7 +56,7 @@ func newCluster(r func() *registry.Registry) *cluster {
 
 // source reads objects of one kind. It decodes each version once; what it returns must not be changed.
 type source[P resource.Object] struct {
-	registry func() *registry.Registry
+	registry *registry.Registry
 	resource schema.GroupResource
 	found    atomic.Pointer[registry.Storage]
 
@@ -72,7 +72,7 @@ type version[P resource.Object] struct {
 // mostDecoded bounds what is kept: objects that have been deleted are not told from others.
 const mostDecoded = 4096
 
-func from[P resource.Object](r func() *registry.Registry, group, of string) *source[P] {
+func from[P resource.Object](r *registry.Registry, group, of string) *source[P] {
 	return &source[P]{registry: r, resource: schema.GroupResource{Group: group, Resource: of}, decoded: map[string]version[P]{}}
 }
 
@@ -81,7 +81,7 @@ func (s *source[P]) storage() (*registry.Storage, error) {
 	if found := s.found.Load(); found != nil {
 		return found, nil
 	}
-	r := s.registry()
+	r := s.registry
 	kind, ok := r.Catalogue.Kind(s.resource)
 	if !ok {
 		return nil, nil

@@ -23,7 +23,7 @@ type server struct {
 
 func newServer(t testing.TB, o admission.Options) *server {
 	t.Helper()
-	w := &server{t: t, World: admissiontest.New(t, admissiontest.Options{Admission: func(current func() *registry.Registry) []registry.Admission {
+	w := &server{t: t, World: admissiontest.New(t, admissiontest.Options{Admission: func(current *registry.Registry) []registry.Admission {
 		o.Registry = current
 		return admission.Default(o)
 	}})}

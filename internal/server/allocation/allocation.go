@@ -33,8 +33,8 @@ import (
 
 // Options says what can be allocated. Registry and Ranges are required.
 type Options struct {
-	// Registry returns the registry of services and addresses. It is a func because the registry needs the allocator first.
-	Registry func() *registry.Registry
+	// Registry has the services and addresses.
+	Registry *registry.Registry
 	// Ranges are the ranges of cluster IPs: one, or one for each IP family. The first is of the cluster's default family.
 	Ranges []netip.Prefix
 	// NodePorts is the range of node ports; 30000-32767 if zero.
@@ -114,7 +114,7 @@ func New(o Options) (*Services, error) {
 	if len(s.families) == 0 || len(s.families) > 2 || len(s.families) == 2 && s.families[0] == s.families[1] {
 		return nil, errors.New("services need one range of addresses, or one of each family")
 	}
-	s.ports = &ports{store: func() portStore { return o.Registry().Store }, within: o.NodePorts}
+	s.ports = &ports{store: o.Registry.Store, within: o.NodePorts}
 	return s, nil
 }
 
@@ -228,7 +228,7 @@ func missing[T comparable](had, has []T) []T {
 }
 
 func (s *Services) storage(gr schema.GroupResource) (*registry.Storage, error) {
-	r := s.options.Registry()
+	r := s.options.Registry
 	kind, ok := r.Catalogue.Kind(gr)
 	if !ok {
 		return nil, fmt.Errorf("the kind %v is not served", gr)

@@ -29,7 +29,7 @@ type portStore interface {
 
 // ports are the allocated node ports: one value in the store.
 type ports struct {
-	store  func() portStore
+	store  portStore
 	within PortRange
 
 	mu    sync.Mutex // one change at a time, so that changes of this process do not conflict with each other
@@ -75,7 +75,7 @@ func (p *ports) change(ctx context.Context, dryRun bool, f func(*portSet) error)
 }
 
 func (p *ports) readLocked(ctx context.Context) error {
-	e, err := p.store().Get(ctx, portsKey, store.GetOptions{})
+	e, err := p.store.Get(ctx, portsKey, store.GetOptions{})
 	if errors.Is(err, store.ErrNotFound) {
 		p.known = store.Entry{}
 		return nil
@@ -91,9 +91,9 @@ func (p *ports) writeLocked(ctx context.Context, set *portSet) error {
 	}
 	var rev store.Revision
 	if p.known.Revision == 0 {
-		rev, err = p.store().Create(ctx, portsKey, value, 0)
+		rev, err = p.store.Create(ctx, portsKey, value, 0)
 	} else {
-		rev, err = p.store().Update(ctx, portsKey, value, p.known.Revision, 0)
+		rev, err = p.store.Update(ctx, portsKey, value, p.known.Revision, 0)
 	}
 	if err != nil {
 		return err

@@ -44,22 +44,22 @@ func newStore(t *testing.T) store.Store {
 func newServer(t *testing.T, s store.Store, ranges ...string) *server {
 	t.Helper()
 	w := &server{t: t, now: time.Now()}
-	o := allocation.Options{Registry: func() *registry.Registry { return w.Registry }, Now: func() time.Time { return w.now }}
-	for _, r := range ranges {
-		o.Ranges = append(o.Ranges, netip.MustParsePrefix(r))
-	}
-	var err error
-	if w.alloc, err = allocation.New(o); err != nil {
-		t.Fatal(err)
-	}
 	catalogue, err := resource.NewCatalogue(builtin.Kinds()...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cache := watchcache.New(s, watchcache.Options{Root: registry.Root})
-	if w.Registry, err = registry.New(registry.Options{Store: s, Cache: cache, Catalogue: catalogue, Allocate: w.alloc}); err != nil {
+	if w.Registry, err = registry.New(registry.Options{Store: s, Cache: cache, Catalogue: catalogue}); err != nil {
 		t.Fatal(err)
 	}
+	o := allocation.Options{Registry: w.Registry, Now: func() time.Time { return w.now }}
+	for _, r := range ranges {
+		o.Ranges = append(o.Ranges, netip.MustParsePrefix(r))
+	}
+	if w.alloc, err = allocation.New(o); err != nil {
+		t.Fatal(err)
+	}
+	w.Registry.Allocate = w.alloc
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {

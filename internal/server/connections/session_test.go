@@ -321,7 +321,7 @@ func TestAdmissionMayRefuseToConnect(t *testing.T) {
 		asked = append(asked, c.Kind.Resource+"/"+c.View+" "+c.Namespace+"/"+c.Name)
 		return apierrors.NewForbidden(c.Kind.GroupResource(), c.Name, errors.New("not here"))
 	}}
-	w := newWorld(t, http.NotFoundHandler(), Options{Registry: &registry.Registry{Options: registry.Options{Admission: []registry.Admission{refuse}}}})
+	w := newWorld(t, http.NotFoundHandler(), Options{Registry: &registry.Registry{Admission: []registry.Admission{refuse}}})
 	for _, path := range []string{logPath + "pod/exec", logPath + "pod/attach", logPath + "pod/portforward", logPath + "pod/proxy/", "/api/v1/nodes/node/proxy/"} {
 		if code, body, _ := w.do(w.request("GET", path, "")); code != http.StatusForbidden || !strings.Contains(body, "not here") {
 			t.Errorf("%s: %d %s", path, code, body)

@@ -92,13 +92,12 @@ func newRegistry(t *testing.T, template *registry.Registry) *registry.Registry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := registry.Options{Store: s, Cache: cache, Catalogue: catalogue}
-	if template != nil {
-		o.Admission = template.Admission
-	}
-	reg, err := registry.New(o)
+	reg, err := registry.New(registry.Options{Store: s, Cache: cache, Catalogue: catalogue})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if template != nil {
+		reg.Admission = template.Admission
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -14,17 +14,17 @@ import (
 var errTerminating = errors.New("create not allowed while custom resource definition is terminating")
 
 // Admission refuses new objects of kinds whose definition is being deleted: their deletion would never end. And it establishes new definitions.
-func Admission(current func() *Definitions) registry.Admission {
+func (d *Definitions) Admission() registry.Admission {
 	return registry.Admission{
 		Name: "CustomResourceDefinitionTerminating",
 		Create: func(ctx context.Context, c *registry.Change) (done func(*registry.Stored)) {
 			if def, ok := c.Object.(*v1.CustomResourceDefinition); ok {
-				return current().establishNew(ctx, def)
+				return d.establishNew(ctx, def)
 			}
 			return nil
 		},
 		Mutate: func(_ context.Context, c *registry.Change) error {
-			if c.Operation == registry.Create && c.Kind.Custom && current().terminating(c.Kind.GroupResource()) {
+			if c.Operation == registry.Create && c.Kind.Custom && d.terminating(c.Kind.GroupResource()) {
 				return apierrors.NewForbidden(c.Kind.GroupResource(), c.Name, errTerminating)
 			}
 			return nil

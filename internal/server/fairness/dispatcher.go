@@ -16,7 +16,7 @@ import (
 type Options struct {
 	// Registry has the FlowSchemas and PriorityLevelConfigurations. Without one, or while there are none, there are only the levels
 	// that must be there.
-	Registry func() *registry.Registry
+	Registry *registry.Registry
 	// Seats is how many requests are served at a time in all, exempt ones aside: 600 by default.
 	Seats int
 	// QueueWait is how long a request may wait: 15 seconds by default.

@@ -45,11 +45,11 @@ func (d *Dispatcher) storages() (schemas, levels *registry.Storage, err error) {
 		return nil, nil, ErrNoKinds
 	}
 	find := func(of string) (*registry.Storage, error) {
-		kind, ok := d.o.Registry().Catalogue.Kind(flowcontrolv1.Resource(of))
+		kind, ok := d.o.Registry.Catalogue.Kind(flowcontrolv1.Resource(of))
 		if !ok {
 			return nil, ErrNoKinds
 		}
-		return d.o.Registry().Storage(kind)
+		return d.o.Registry.Storage(kind)
 	}
 	if schemas, err = find("flowschemas"); err == nil {
 		levels, err = find("prioritylevelconfigurations")

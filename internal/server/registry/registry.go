@@ -38,16 +38,12 @@ type Options struct {
 	Catalogue *resource.Catalogue
 	// Track maintains metadata.managedFields; nil leaves them as they come.
 	Track Tracker
-	// Admission are the admission steps, in order.
-	Admission []Admission
 	// Uncached names the group-resources that are served without the watch cache; "*" means all. Those that the server itself follows have it always.
 	Uncached map[string]bool
 	// Window bounds the history that is kept for a group-resource; zero values are the cache's defaults.
 	Window func(groupResource string) (events, bytes int)
-	// Allocate allocates the values that must be unique, such as addresses and ports.
-	Allocate Allocator
-	Now      func() time.Time
-	Logger   *slog.Logger
+	Now    func() time.Time
+	Logger *slog.Logger
 }
 
 // Tracker records who owns which fields.
@@ -59,6 +55,10 @@ type Tracker interface {
 // Registry holds the storages of the kinds of a catalogue. Once it is made, only the registry may change that catalogue.
 type Registry struct {
 	Options
+	// Admission are the admission steps, in order. Allocate allocates the values that must be unique, such as addresses and ports. They are made from
+	// the registry, so they are set after New, and before the first write.
+	Admission []Admission
+	Allocate  Allocator
 
 	mu       sync.RWMutex // guards everything below
 	objects  map[schema.GroupResource]*objects

@@ -31,7 +31,7 @@ type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 // Options say what a client stands on.
 type Options struct {
 	// Registry is where services and their endpoints are looked up. Without it only URLs can be called.
-	Registry func() *registry.Registry
+	Registry *registry.Registry
 	// Dial opens connections, to the addresses of endpoints or to the hosts of URLs; nil goes to the network.
 	Dial Dial
 }

@@ -16,7 +16,6 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 
-	"github.com/millrace/millrace/internal/server/registry"
 	"github.com/millrace/millrace/internal/server/webhook"
 )
 
@@ -58,7 +57,7 @@ func TestTheUserOfTheServerIsTheOneThatCalls(t *testing.T) {
 func TestTheUserOfAServiceCallsItsEndpoint(t *testing.T) {
 	w := newWorld(t)
 	h := newHook(t, serviceHost, func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(r.Header.Get("Authorization"))) })
-	c := client(t, webhook.Options{Registry: func() *registry.Registry { return w.Registry }, Dial: toLoopback})
+	c := client(t, webhook.Options{Registry: w.Registry, Dial: toLoopback})
 	w.create("", "services", service())
 	w.create(discoveryv1.GroupName, "endpointslices", slice(h.port, "10.1.0.2"))
 	target := webhook.Target{Service: &webhook.Service{Namespace: "n", Name: "hook"}, CABundle: h.bundle,

@@ -24,7 +24,7 @@ import (
 
 // resolver finds the endpoints of services.
 type resolver struct {
-	registry func() *registry.Registry
+	registry *registry.Registry
 
 	mu    sync.Mutex // guards known
 	known map[port]*endpoints
@@ -136,7 +136,7 @@ func (r *resolver) slicesOf(ctx context.Context, s *Service, f registry.Freshnes
 }
 
 func (r *resolver) storage(group, of string) (*registry.Storage, error) {
-	reg := r.registry()
+	reg := r.registry
 	kind, ok := reg.Catalogue.Kind(schema.GroupResource{Group: group, Resource: of})
 	if !ok {
 		return nil, fmt.Errorf("%s are not served", of)

@@ -301,7 +301,7 @@ func TestAServiceIsReachedThroughItsEndpoints(t *testing.T) {
 	w := newWorld(t)
 	h := newHook(t, serviceHost, echo)
 	// Nothing listens at 10.1.0.1, and the other address is the webhook.
-	c := client(t, webhook.Options{Registry: func() *registry.Registry { return w.Registry }, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+	c := client(t, webhook.Options{Registry: w.Registry, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 		if strings.HasPrefix(address, "10.1.0.1:") {
 			return nil, &net.OpError{Op: "dial", Err: errors.New("refused")}
 		}
@@ -331,7 +331,7 @@ func TestAServiceIsReachedThroughItsEndpoints(t *testing.T) {
 func TestAServiceWithoutSlicesIsReachedByItsEndpoints(t *testing.T) {
 	w := newWorld(t)
 	h := newHook(t, serviceHost, echo)
-	c := client(t, webhook.Options{Registry: func() *registry.Registry { return w.Registry }, Dial: toLoopback})
+	c := client(t, webhook.Options{Registry: w.Registry, Dial: toLoopback})
 	w.create("", "services", service())
 	w.create("", "endpoints", &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: "hook", Namespace: "n"}, Subsets: []corev1.EndpointSubset{{ //nolint:staticcheck // they are still part of the API
 		Addresses: []corev1.EndpointAddress{{IP: "10.1.0.2"}}, Ports: []corev1.EndpointPort{{Name: "web", Port: h.port}}}}})

@@ -18,7 +18,7 @@ import (
 // Cluster is where requests look up the namespaces of their objects. What this server has acknowledged is seen; if the store is shared, also
 // what others have.
 type Cluster struct {
-	Registry func() *registry.Registry
+	Registry *registry.Registry
 	Shared   bool
 
 	mu      sync.RWMutex // guards decoded
@@ -36,7 +36,7 @@ const mostDecoded = 1024
 var errNoNamespaces = errors.New("namespaces are not served")
 
 func (c *Cluster) find(ctx context.Context, name string) (*registry.Storage, *watchcache.Object, error) {
-	r := c.Registry()
+	r := c.Registry
 	kind, ok := r.Catalogue.Kind(schema.GroupResource{Resource: "namespaces"})
 	if !ok {
 		return nil, nil, errNoNamespaces

@@ -34,7 +34,7 @@ func (r *Request) Version(as schema.GroupVersionResource) (*Version, error) {
 		return v, nil
 	}
 	v := &Version{Request: r, As: as}
-	for _, f := range match.Faces(r.cluster.Registry().Catalogue, r.Kind) {
+	for _, f := range match.Faces(r.cluster.Registry.Catalogue, r.Kind) {
 		if f.GroupVersionResource() == as {
 			v.face = f
 		}

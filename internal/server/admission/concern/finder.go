@@ -99,5 +99,5 @@ func (f *Finder[C]) Find(ctx context.Context, c *registry.Change) (*attributes.R
 		return nil, nil, nil
 	}
 	r := f.o.Cluster.Of(ctx, c)
-	return r, table.Find(r.Place(), f.o.Cluster.Registry().Catalogue, c.Kind), nil
+	return r, table.Find(r.Place(), f.o.Cluster.Registry.Catalogue, c.Kind), nil
 }

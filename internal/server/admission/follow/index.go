@@ -20,7 +20,7 @@ import (
 
 // Options say what is followed.
 type Options[S any] struct {
-	Registry func() *registry.Registry
+	Registry *registry.Registry
 	// Kinds are few kinds with few objects: all of them are read again after a change.
 	Kinds []schema.GroupResource
 	// Shared says that other servers write to the store.
@@ -90,7 +90,7 @@ func (s *state[S]) changed() bool {
 
 // catchUp waits until the cache shows all that has been acknowledged.
 func (x *Index[S]) catchUp(ctx context.Context, storages []*registry.Storage) error {
-	cache := x.o.Registry().Cache
+	cache := x.o.Registry.Cache
 	if x.o.Shared {
 		_, err := cache.Fresh(ctx)
 		return err
@@ -109,7 +109,7 @@ func (x *Index[S]) kinds() ([]*registry.Storage, error) {
 	if found := x.storages.Load(); found != nil {
 		return *found, nil
 	}
-	r := x.o.Registry()
+	r := x.o.Registry
 	var out []*registry.Storage
 	for _, of := range x.o.Kinds {
 		kind, ok := r.Catalogue.Kind(of)

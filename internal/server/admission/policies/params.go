@@ -22,7 +22,7 @@ import (
 
 // params finds the parameters of policies, which may be objects of any kind. None is older than what was acknowledged.
 type params struct {
-	registry func() *registry.Registry
+	registry *registry.Registry
 	shared   bool
 	faces    atomic.Pointer[faces]
 
@@ -54,7 +54,7 @@ func (p *params) face(k *admissionv1.ParamKind) (*resource.Face, error) {
 	if err != nil {
 		return nil, fmt.Errorf("failed to parse paramKind APIVersion: %w", err)
 	}
-	served := p.registry().Catalogue
+	served := p.registry.Catalogue
 	version := served.Version()
 	f := p.faces.Load()
 	if f == nil || f.version != version {
@@ -94,7 +94,7 @@ func (p *params) of(r *attributes.Request, face *resource.Face, ref *admissionv1
 			return nil, errNoNamespace
 		}
 	}
-	storage, err := p.registry().Storage(face.Of)
+	storage, err := p.registry.Storage(face.Of)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (p *params) of(r *attributes.Request, face *resource.Face, ref *admissionv1
 // find finds the stored parameters.
 func (p *params) find(ctx context.Context, s *registry.Storage, namespace string, ref *admissionv1.ParamRef) ([]*watchcache.Object, error) {
 	if ref.Selector == nil {
-		o, err := attributes.Read(ctx, p.registry(), s, namespace, ref.Name, p.shared)
+		o, err := attributes.Read(ctx, p.registry, s, namespace, ref.Name, p.shared)
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}

@@ -20,7 +20,7 @@ import (
 
 // Options say what the plugins stand on. Registry is required.
 type Options struct {
-	Registry func() *registry.Registry
+	Registry *registry.Registry
 	// Authorize answers expressions that ask about permissions.
 	Authorize auth.Authorizer
 	// Types is the schema by which apply configurations are merged into objects of a face. Nil has none.
@@ -116,7 +116,7 @@ func (p *Policies) binds(r *attributes.Request, b *binding) (bool, error) {
 		return true, nil
 	}
 	place := r.Place()
-	covered, excluded := b.scope.rules.Cover(&place, match.Equivalents(p.o.Registry().Catalogue, r.Kind))
+	covered, excluded := b.scope.rules.Cover(&place, match.Equivalents(p.o.Registry.Catalogue, r.Kind))
 	_, ok, err := within(r, &b.scope.selectors, covered, excluded)
 	return ok, err
 }

@@ -23,7 +23,7 @@ func newWorld(t testing.TB) *world { return newWorldWith(t, nil) }
 // newWorldWith makes a world that has policies that are not in its API, too.
 func newWorldWith(t testing.TB, static map[string]concern.Static) *world {
 	t.Helper()
-	return &world{admissiontest.New(t, admissiontest.Options{Complete: policies.Complete, Admission: func(current func() *registry.Registry) []registry.Admission {
+	return &world{admissiontest.New(t, admissiontest.Options{Complete: policies.Complete, Admission: func(current *registry.Registry) []registry.Admission {
 		plugin := policies.New(policies.Options{Registry: current, Authorize: auth.Always(auth.Allow), Types: ownership.Types, Static: static})
 		t.Cleanup(plugin.Close)
 		return []registry.Admission{plugin.Mutating(), plugin.Validating()}

@@ -16,7 +16,7 @@ import (
 
 // Options say what the plugins stand on. Registry and Client are required.
 type Options struct {
-	Registry func() *registry.Registry
+	Registry *registry.Registry
 	Client   *webhook.Client
 	// Authorize answers the match conditions that ask about permissions.
 	Authorize auth.Authorizer

@@ -32,7 +32,7 @@ type world struct {
 func newWorld(t testing.TB, s store.Store) *world {
 	t.Helper()
 	w := &world{}
-	w.World = admissiontest.New(t, admissiontest.Options{Store: s, Admission: func(current func() *registry.Registry) []registry.Admission {
+	w.World = admissiontest.New(t, admissiontest.Options{Store: s, Admission: func(current *registry.Registry) []registry.Admission {
 		client := webhook.New(webhook.Options{Registry: current})
 		w.plugin = webhooks.New(webhooks.Options{Registry: current, Client: client, Authorize: auth.Always(auth.Allow), Shared: s != nil})
 		t.Cleanup(func() { client.Close(); w.plugin.Close() })

@@ -20,7 +20,7 @@ type Authorizer struct {
 }
 
 // New makes an authorizer. Close lets go of its place in the history of pods.
-func New(r func() *registry.Registry) *Authorizer {
+func New(r *registry.Registry) *Authorizer {
 	return &Authorizer{cluster: &cluster{registry: r}, others: rbac.DefaultPolicy().RulesOf("system:node")}
 }
 

@@ -16,14 +16,14 @@ import (
 
 // cluster is what relations are looked up in.
 type cluster struct {
-	registry func() *registry.Registry
+	registry *registry.Registry
 	pods     podIndex
 }
 
 // relates tells whether a node has to do with an object. With newest the cache first comes as far as the store is.
 func (c *cluster) relates(ctx context.Context, node string, of thing, namespace, name string, newest bool) (bool, error) {
 	if newest {
-		r := c.registry()
+		r := c.registry
 		rev, err := r.Cache.Fresh(ctx)
 		if err != nil {
 			return false, err
@@ -124,7 +124,7 @@ var volumes = schema.GroupResource{Resource: "persistentvolumes"}
 
 // storage is nil if the kind is not served.
 func (c *cluster) storage(gr schema.GroupResource) (*registry.Storage, error) {
-	r := c.registry()
+	r := c.registry
 	kind, ok := r.Catalogue.Kind(gr)
 	if !ok {
 		return nil, nil

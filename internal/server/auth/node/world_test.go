@@ -34,14 +34,14 @@ func newWorld(t testing.TB, s store.Store) *world {
 		s = memory.New(memory.Options{})
 	}
 	w := &world{TB: t, ctx: t.Context(), store: s}
-	current := func() *registry.Registry { return w.reg }
-	w.nodes = node.New(current)
-	t.Cleanup(w.nodes.Close)
 	cache := watchcache.New(s, watchcache.Options{Root: registry.Root, WindowBytes: 64 << 10})
 	catalogue, err := resource.NewCatalogue(builtin.Kinds()...)
 	w.must(err)
-	w.reg, err = registry.New(registry.Options{Store: s, Cache: cache, Catalogue: catalogue, Admission: []registry.Admission{node.Restriction(current, w.nodes)}})
+	w.reg, err = registry.New(registry.Options{Store: s, Cache: cache, Catalogue: catalogue})
 	w.must(err)
+	w.nodes = node.New(w.reg)
+	t.Cleanup(w.nodes.Close)
+	w.reg.Admission = []registry.Admission{node.Restriction(w.reg, w.nodes)}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); cache.Run(ctx) }()

@@ -72,7 +72,7 @@ func (a *Authorizer) current(ctx context.Context) (*snapshot, error) {
 		return s, nil
 	}
 	if wrote > 0 {
-		if err := a.o.Registry().Cache.WaitFor(ctx, wrote); err != nil {
+		if err := a.o.Registry.Cache.WaitFor(ctx, wrote); err != nil {
 			return nil, err
 		}
 	}
@@ -90,7 +90,7 @@ func (a *Authorizer) wrote() (last store.Revision, err error) {
 
 // newest is a snapshot that shows all that any server has acknowledged by now.
 func (a *Authorizer) newest(ctx context.Context) (*snapshot, error) {
-	rev, err := a.o.Registry().Cache.Fresh(ctx)
+	rev, err := a.o.Registry.Cache.Fresh(ctx)
 	if err != nil {
 		return nil, err
 	}

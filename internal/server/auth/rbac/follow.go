@@ -22,7 +22,7 @@ import (
 
 // Options say what an authorizer follows. Registry is required.
 type Options struct {
-	Registry func() *registry.Registry
+	Registry *registry.Registry
 	// Shared says that other servers write to the store.
 	Shared bool
 	Logger *slog.Logger
@@ -161,7 +161,7 @@ func (a *Authorizer) storages() ([]*registry.Storage, error) {
 	if found := a.made.Load(); found != nil {
 		return *found, nil
 	}
-	r := a.o.Registry()
+	r := a.o.Registry
 	var out []*registry.Storage
 	for _, name := range followed {
 		kind, ok := r.Catalogue.Kind(rbacv1.SchemeGroupVersion.WithResource(name).GroupResource())

@@ -34,13 +34,13 @@ func newWorld(t testing.TB, s store.Store) *world {
 		s = memory.New(memory.Options{})
 	}
 	w := &world{TB: t, ctx: t.Context(), store: s}
-	w.rbac = rbac.New(rbac.Options{Registry: func() *registry.Registry { return w.reg }, Shared: shared})
 	cache := watchcache.New(s, watchcache.Options{Root: registry.Root})
 	catalogue, err := resource.NewCatalogue(rbackinds.Kinds()...)
 	w.must(err)
-	w.reg, err = registry.New(registry.Options{Store: s, Cache: cache, Catalogue: catalogue,
-		Admission: []registry.Admission{w.rbac.Escalation(auth.Union{auth.MastersMay{}, w.rbac})}})
+	w.reg, err = registry.New(registry.Options{Store: s, Cache: cache, Catalogue: catalogue})
 	w.must(err)
+	w.rbac = rbac.New(rbac.Options{Registry: w.reg, Shared: shared})
+	w.reg.Admission = []registry.Admission{w.rbac.Escalation(auth.Union{auth.MastersMay{}, w.rbac})}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{}, 2)
 	go func() { cache.Run(ctx); done <- struct{}{} }()

@@ -35,8 +35,8 @@ type Options struct {
 	Store store.Store
 	// Complete changes the kinds before they are served.
 	Complete func([]*resource.Kind)
-	// Admission makes the plugins for the registry that the func returns later on.
-	Admission func(func() *registry.Registry) []registry.Admission
+	// Admission makes the plugins of a registry.
+	Admission func(*registry.Registry) []registry.Admission
 }
 
 // New makes a World, which ends with the test.
@@ -54,9 +54,9 @@ func New(t testing.TB, o Options) *World {
 	catalogue, err := resource.NewCatalogue(kinds...)
 	w.Must(err)
 	cache := watchcache.New(w.Store, watchcache.Options{Root: registry.Root})
-	w.Registry, err = registry.New(registry.Options{Store: w.Store, Cache: cache, Catalogue: catalogue,
-		Admission: o.Admission(func() *registry.Registry { return w.Registry })})
+	w.Registry, err = registry.New(registry.Options{Store: w.Store, Cache: cache, Catalogue: catalogue})
 	w.Must(err)
+	w.Registry.Admission = o.Admission(w.Registry)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); cache.Run(ctx) }()
