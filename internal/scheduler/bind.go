@@ -24,69 +24,69 @@ const (
 )
 
 // bind carries out a decision. The pod counts on its node until the outcome is known.
-func (t *term) bind(ctx context.Context, d decision) {
-	end, err := t.carryOut(ctx, d)
+func (b *binder) bind(ctx context.Context, d decision) {
+	end, err := b.carryOut(ctx, d)
 	ended := time.Now()
 	if end == rejected || end == lost {
-		t.undo(ctx, d)
+		b.undo(ctx, d)
 	}
-	t.lock()
+	b.lock()
 	switch end {
 	case bound:
-		t.backlog.Remove(d.pod.Key)
+		b.backlog.Remove(d.pod.Key)
 	case rejected:
-		t.release(d)
-		t.backlog.Retry(d.entry, time.Now())
+		b.release(d)
+		b.backlog.Retry(d.entry, time.Now())
 	case lost:
-		t.release(d)
-		t.forget(d)
+		b.release(d)
+		b.forget(d)
 	}
-	t.reportSizes()
-	t.mu.Unlock()
-	t.wakeLoop()
+	b.reportSizes()
+	b.mu.Unlock()
+	b.wakeLoop()
 
 	switch end {
 	case bound:
-		t.reporter.scheduled(d.pod, d.node)
-		t.options.Metrics.Attempt(d.profile.SchedulerName, Scheduled, ended.Sub(d.begun))
-		t.options.Metrics.Bound(d.entry.Attempts, ended.Sub(d.entry.Added), d.entry.TimedOut)
+		b.reporter.scheduled(d.pod, d.node)
+		b.options.Metrics.Attempt(d.profile.SchedulerName, Scheduled, ended.Sub(d.begun))
+		b.options.Metrics.Bound(d.entry.Attempts, ended.Sub(d.entry.Added), d.entry.TimedOut)
 	case rejected:
 		message := fmt.Sprintf("binding rejected: %v", err)
 		if unprepared := (*prepareError)(nil); errors.As(err, &unprepared) {
 			message = err.Error()
 		}
-		t.reporter.failed(d.pod, message)
-		t.options.Metrics.Attempt(d.profile.SchedulerName, Failed, time.Since(d.begun))
+		b.reporter.failed(d.pod, message)
+		b.options.Metrics.Attempt(d.profile.SchedulerName, Failed, time.Since(d.begun))
 		level := slog.LevelWarn
 		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) {
 			level = slog.LevelDebug // the pod is going, or gone
 		}
-		t.options.Logger.Log(ctx, level, "binding rejected", "pod", d.pod.Key, "node", d.node, "err", err)
+		b.options.Logger.Log(ctx, level, "binding rejected", "pod", d.pod.Key, "node", d.node, "err", err)
 	case unknown:
-		t.options.Logger.WarnContext(ctx, "stopped without an answer to a binding", "pod", d.pod.Key, "node", d.node, "err", err)
+		b.options.Logger.WarnContext(ctx, "stopped without an answer to a binding", "pod", d.pod.Key, "node", d.node, "err", err)
 	}
 }
 
 // release frees what was reserved for the pod, unless the watch shows that the pod has the node.
-func (t *term) release(d decision) {
+func (b *binder) release(d decision) {
 	d.cases.unreserve()
-	if t.state.Forget(d.pod.Key, d.pod.UID) {
-		node, _ := t.state.NodeNamed(d.node)
-		t.wakeFor(cluster.PodGone, node)
+	if b.state.Forget(d.pod.Key, d.pod.UID) {
+		node, _ := b.state.NodeNamed(d.node)
+		b.wakeFor(cluster.PodGone, node)
 	}
 }
 
 // forget removes a pod that is lost from the queue, but not a new pod with the same name.
-func (t *term) forget(d decision) {
-	if t.backlog.Holds(d.entry) {
-		t.backlog.Remove(d.pod.Key)
+func (b *binder) forget(d decision) {
+	if b.backlog.Holds(d.entry) {
+		b.backlog.Remove(d.pod.Key)
 	}
 }
 
-func (t *term) carryOut(ctx context.Context, d decision) (outcome, error) {
+func (b *binder) carryOut(ctx context.Context, d decision) (outcome, error) {
 	begun, metrics := time.Now(), d.profile.metrics
 	if len(d.cases)+len(d.profile.BeforeBind) > 0 {
-		err := t.beforeBind(ctx, d)
+		err := b.beforeBind(ctx, d)
 		prepared := time.Now()
 		metrics.Ran(PreBind, statusOf(err), prepared.Sub(begun))
 		if err != nil {
@@ -94,14 +94,14 @@ func (t *term) carryOut(ctx context.Context, d decision) (outcome, error) {
 		}
 		begun = prepared
 	}
-	end, err := t.post(ctx, d.pod, d.node)
+	end, err := b.post(ctx, d.pod, d.node)
 	metrics.Ran(Bind, bindStatus(end), time.Since(begun))
 	return end, err
 }
 
 // beforeBind does what must be done before the pod is bound.
-func (t *term) beforeBind(ctx context.Context, d decision) error {
-	if err := t.prepare(ctx, d); err != nil {
+func (b *binder) beforeBind(ctx context.Context, d decision) error {
+	if err := b.prepare(ctx, d); err != nil {
 		return err
 	}
 	for _, b := range d.profile.BeforeBind {
@@ -123,13 +123,13 @@ const (
 // post sends a binding until the outcome is known. A binding names one pod and one node, so sending it again does no
 // harm. Giving up after a lost answer would do harm, because the server may still carry out the request. No server
 // works on a request longer than answerWithin. So a refusal after that time is final, if the pod has no node then.
-func (t *term) post(ctx context.Context, pod *cluster.Pod, node string) (outcome, error) {
+func (b *binder) post(ctx context.Context, pod *cluster.Pod, node string) (outcome, error) {
 	var lost time.Time // when the last request without an answer was sent
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		sent := time.Now()
-		end, err := t.postOnce(ctx, pod, node)
+		end, err := b.postOnce(ctx, pod, node)
 		if end == rejected && !lost.IsZero() && time.Since(lost) > answerWithin {
-			end, err = t.resolveConflict(ctx, pod, node, err)
+			end, err = b.resolveConflict(ctx, pod, node, err)
 			if end == rejected {
 				return end, err
 			}
@@ -152,20 +152,20 @@ func (t *term) post(ctx context.Context, pod *cluster.Pod, node string) (outcome
 	}
 }
 
-func (t *term) postOnce(ctx context.Context, pod *cluster.Pod, node string) (outcome, error) {
+func (b *binder) postOnce(ctx context.Context, pod *cluster.Pod, node string) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	if e, object := t.binderOf(pod); e != nil {
-		return t.bindExtended(ctx, e, object, pod, node)
+	if e, object := b.binderOf(pod); e != nil {
+		return b.bindExtended(ctx, e, object, pod, node)
 	}
-	err := t.options.API.Bind(ctx, pod, node)
+	err := b.options.API.Bind(ctx, pod, node)
 	switch {
 	case err == nil:
 		return bound, nil
 	case apierrors.IsNotFound(err):
 		return lost, err
 	case apierrors.IsConflict(err):
-		return t.resolveConflict(ctx, pod, node, err)
+		return b.resolveConflict(ctx, pod, node, err)
 	case refused(err):
 		return rejected, err
 	}
@@ -173,8 +173,8 @@ func (t *term) postOnce(ctx context.Context, pod *cluster.Pod, node string) (out
 }
 
 // resolveConflict reads the pod to find out why the binding was a conflict.
-func (t *term) resolveConflict(ctx context.Context, pod *cluster.Pod, node string, conflict error) (outcome, error) {
-	now, err := t.options.API.Read(ctx, pod.Key)
+func (b *binder) resolveConflict(ctx context.Context, pod *cluster.Pod, node string, conflict error) (outcome, error) {
+	now, err := b.options.API.Read(ctx, pod.Key)
 	switch {
 	case apierrors.IsNotFound(err):
 		return lost, err

@@ -41,20 +41,20 @@ func (b *budgets) set(key informer.Key, now preemption.Budget, protects bool) {
 }
 
 // followBudgets adds a handler to the informer of disruption budgets.
-func (t *term) followBudgets() registrations {
-	objects := t.options.Watched.Budgets
+func (k *knowledge) followBudgets() registrations {
+	objects := k.options.Watched.Budgets
 	if objects == nil {
 		return nil
 	}
-	return registrations{follow(t, objects, func(key informer.Key) string {
+	return registrations{follow(k, objects, func(key informer.Key) string {
 		var now preemption.Budget
 		object, protects := objects.Lookup(key)
 		if protects {
 			now, protects = preemption.BudgetOf(object)
 		}
-		t.lock()
-		defer t.mu.Unlock()
-		t.budgets.set(key, now, protects)
+		k.lock()
+		defer k.mu.Unlock()
+		k.budgets.set(key, now, protects)
 		return ""
 	})}
 }

@@ -42,51 +42,51 @@ func devicesOf(c *loop.Clients) Devices {
 }
 
 // followDevices adds handlers to the informers for devices.
-func (t *term) followDevices() registrations {
-	d, to := t.options.Watched.Devices, &t.state.Devices
+func (k *knowledge) followDevices() registrations {
+	d, to := k.options.Watched.Devices, &k.state.Devices
 	var a registrations
 	if d.Claims != nil {
-		a = append(a, follow(t, d.Claims, t.resourceClaimChanged))
+		a = append(a, follow(k, d.Claims, k.resourceClaimChanged))
 	}
-	a = append(a, followStored(t, d.Slices, cluster.DeviceChanged, func(key informer.Key, slice *resourcev1.ResourceSlice) {
+	a = append(a, followStored(k, d.Slices, cluster.DeviceChanged, func(key informer.Key, slice *resourcev1.ResourceSlice) {
 		to.SetSlice(key.Name, slice)
-		if t.scoresDevices {
-			t.state.TouchAll()
+		if k.scoresDevices {
+			k.state.TouchAll()
 		}
 	})...)
 	if d.Classes != nil {
-		a = append(a, follow(t, d.Classes, t.deviceClassChanged))
+		a = append(a, follow(k, d.Classes, k.deviceClassChanged))
 	}
 	return a
 }
 
-func (t *term) deviceClassChanged(key informer.Key) string {
-	object, _ := t.options.Watched.Devices.Classes.Lookup(key)
-	t.lock()
-	defer t.mu.Unlock()
-	resources := t.state.Devices.SetClass(key.Name, object)
-	if len(resources) > 0 || t.scoresDevices {
-		t.state.TouchAll() // which nodes suit those who ask for them depends on it
+func (k *knowledge) deviceClassChanged(key informer.Key) string {
+	object, _ := k.options.Watched.Devices.Classes.Lookup(key)
+	k.lock()
+	defer k.mu.Unlock()
+	resources := k.state.Devices.SetClass(key.Name, object)
+	if len(resources) > 0 || k.scoresDevices {
+		k.state.TouchAll() // which nodes suit those who ask for them depends on it
 	}
 	if len(resources) > 0 {
-		t.wakeSomeFor(cluster.ExtendedChanged, nil, func(pod *cluster.Pod) bool {
+		k.wakeSomeFor(cluster.ExtendedChanged, nil, func(pod *cluster.Pod) bool {
 			return slices.ContainsFunc(pod.Extended, func(r cluster.ExtendedRequest) bool { return slices.Contains(resources, r.Resource) })
 		})
 	}
-	t.wakeFor(cluster.DeviceChanged, nil)
-	t.storageChanged()
+	k.wakeFor(cluster.DeviceChanged, nil)
+	k.storageChanged()
 	return "DeviceClassUpdate"
 }
 
-func (t *term) resourceClaimChanged(key informer.Key) string {
-	object, _ := t.options.Watched.Devices.Claims.Lookup(key)
-	t.lock()
-	defer t.mu.Unlock()
-	was, known := t.state.Devices.Claim(cluster.Key(key))
-	t.state.Devices.SetClaim(cluster.Key(key), object)
-	if t.scoresDevices {
-		t.touchUsers(was)
-		t.touchUsers(object)
+func (k *knowledge) resourceClaimChanged(key informer.Key) string {
+	object, _ := k.options.Watched.Devices.Claims.Lookup(key)
+	k.lock()
+	defer k.mu.Unlock()
+	was, known := k.state.Devices.Claim(cluster.Key(key))
+	k.state.Devices.SetClaim(cluster.Key(key), object)
+	if k.scoresDevices {
+		k.touchUsers(was)
+		k.touchUsers(object)
 	}
 	freed := known && was.Status.Allocation != nil && (object == nil || object.Status.Allocation == nil)
 	var some func(*cluster.Pod) bool // any pod may use devices that have become free
@@ -97,13 +97,13 @@ func (t *term) resourceClaimChanged(key informer.Key) string {
 				slices.ContainsFunc(pod.Claims, func(c cluster.PodClaim) bool { return c.Name == key.Name }))
 		}
 	}
-	t.wakeSomeFor(cluster.DeviceChanged, nil, some)
-	t.storageChanged()
+	k.wakeSomeFor(cluster.DeviceChanged, nil, some)
+	k.storageChanged()
 	return "ResourceClaimUpdate"
 }
 
 // touchUsers lets the nodes count as changed that can use the devices of a claim, which may be nil.
-func (t *term) touchUsers(c *resourcev1.ResourceClaim) {
+func (k *knowledge) touchUsers(c *resourcev1.ResourceClaim) {
 	if c == nil || c.Status.Allocation == nil {
 		return
 	}
@@ -111,12 +111,12 @@ func (t *term) touchUsers(c *resourcev1.ResourceClaim) {
 		match := demand.NodeSelectorMatch(selector)
 		if names, named := match.Names(); named {
 			for _, name := range names {
-				t.state.TouchNode(name)
+				k.state.TouchNode(name)
 			}
 			return
 		}
 	}
-	t.state.TouchAll()
+	k.state.TouchAll()
 }
 
 // claimTries is how often a write of a claim is repeated after conflicts.

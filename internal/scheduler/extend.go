@@ -19,16 +19,16 @@ import (
 var errGone = errors.New("the pod has gone")
 
 // extendersOf returns the extenders that are interested in a pod, and the pod as it is in the API.
-func (t *term) extendersOf(pod *cluster.Pod) ([]*extender.Extender, *corev1.Pod) {
-	if len(t.options.Extenders) == 0 {
+func (c *chooser) extendersOf(pod *cluster.Pod) ([]*extender.Extender, *corev1.Pod) {
+	if len(c.options.Extenders) == 0 {
 		return nil, nil
 	}
-	object, ok := t.options.Watched.Pods.Lookup(informer.Key(pod.Key))
+	object, ok := c.options.Watched.Pods.Lookup(informer.Key(pod.Key))
 	if !ok {
 		return nil, nil
 	}
 	var interested []*extender.Extender
-	for _, e := range t.options.Extenders {
+	for _, e := range c.options.Extenders {
 		if e.Filters() && e.Interested(object) {
 			interested = append(interested, e)
 		}
@@ -37,12 +37,12 @@ func (t *term) extendersOf(pod *cluster.Pod) ([]*extender.Extender, *corev1.Pod)
 }
 
 // binderOf returns the extender that binds a pod; nil if the scheduler does.
-func (t *term) binderOf(pod *cluster.Pod) (*extender.Extender, *corev1.Pod) {
-	for _, e := range t.options.Extenders {
+func (b *binder) binderOf(pod *cluster.Pod) (*extender.Extender, *corev1.Pod) {
+	for _, e := range b.options.Extenders {
 		if !e.Binds() {
 			continue
 		}
-		if object, ok := t.options.Watched.Pods.Lookup(informer.Key(pod.Key)); ok && e.Interested(object) {
+		if object, ok := b.options.Watched.Pods.Lookup(informer.Key(pod.Key)); ok && e.Interested(object) {
 			return e, object
 		}
 	}
@@ -51,41 +51,41 @@ func (t *term) binderOf(pod *cluster.Pod) (*extender.Extender, *corev1.Pod) {
 
 // placeExtended finds the node for a pod with extenders. No lock is held while they are called, so the node is checked
 // again afterwards.
-func (t *term) placeExtended(p *profile, entry *backlog.Entry, x placement.Extra, asked []*extender.Extender, object *corev1.Pod) (*cluster.Node, *placement.Failure, error) {
+func (c *chooser) placeExtended(p *profile, entry *backlog.Entry, x placement.Extra, asked []*extender.Extender, object *corev1.Pod) (*cluster.Node, *placement.Failure, error) {
 	pod := entry.Pod
-	x = t.withNominated(p, pod, x)
+	x = c.withNominated(p, pod, x)
 	candidates, verdicts := p.engine.Candidates(pod.Shape, x)
 	if len(candidates) == 0 {
 		return nil, p.engine.Explain(verdicts), nil
 	}
 	var nodes []*corev1.Node
-	for _, c := range candidates {
-		if node, ok := t.options.Watched.Nodes.Lookup(informer.Key{Name: c.Node.Name}); ok {
+	for i := range candidates {
+		if node, ok := c.options.Watched.Nodes.Lookup(informer.Key{Name: candidates[i].Node.Name}); ok {
 			nodes = append(nodes, node)
 		}
 	}
-	t.mu.Unlock()
-	said, err := askExtenders(t.extenderContext, asked, object, nodes)
-	t.lock()
-	t.released = true
+	c.mu.Unlock()
+	said, err := askExtenders(c.extenderContext, asked, object, nodes)
+	c.lock()
+	c.released = true
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case !t.backlog.Holds(entry) || entry.Pod.UID != pod.UID:
+	case !c.backlog.Holds(entry) || entry.Pod.UID != pod.UID:
 		return nil, nil, errGone
 	}
 	var best *placement.Candidate
 	trial := p.engine.Try(pod.Shape)
 	for i := range candidates {
-		c := &candidates[i]
-		if !said.left[c.Node.Name] || !c.Node.Present {
+		at := &candidates[i]
+		if !said.left[at.Node.Name] || !at.Node.Present {
 			continue
 		}
-		if best != nil && !c.Better(*best, said.scores[c.Node.Name], said.scores[best.Node.Name]) {
+		if best != nil && !at.Better(*best, said.scores[at.Node.Name], said.scores[best.Node.Name]) {
 			continue
 		}
-		if trial.Verdict(c.Node) == nil && x.Verdict(c.Node) == nil {
-			best = c
+		if trial.Verdict(at.Node) == nil && x.Verdict(at.Node) == nil {
+			best = at
 		}
 	}
 	if best == nil {
@@ -158,10 +158,10 @@ func (c *extenderResult) refused(e *extender.Extender, answer extender.Answer) {
 
 // bindExtended lets an extender bind a pod. After an error the pod is read: the extender may have bound it, and the
 // answer may have been lost.
-func (t *term) bindExtended(ctx context.Context, e *extender.Extender, object *corev1.Pod, pod *cluster.Pod, node string) (outcome, error) {
+func (b *binder) bindExtended(ctx context.Context, e *extender.Extender, object *corev1.Pod, pod *cluster.Pod, node string) (outcome, error) {
 	err := e.Bind(ctx, object, node)
 	if err == nil {
 		return bound, nil
 	}
-	return t.resolveConflict(ctx, pod, node, fmt.Errorf("extender %s: %w", e.Name(), err))
+	return b.resolveConflict(ctx, pod, node, fmt.Errorf("extender %s: %w", e.Name(), err))
 }

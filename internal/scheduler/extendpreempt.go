@@ -16,10 +16,10 @@ import (
 )
 
 // askedToPreempt returns the extenders that choose victims for a pod, and the pod as it is in the API.
-func (t *term) askedToPreempt(pod *cluster.Pod) ([]*extender.Extender, *corev1.Pod) {
+func (c *chooser) askedToPreempt(pod *cluster.Pod) ([]*extender.Extender, *corev1.Pod) {
 	var asked []*extender.Extender
-	object, ok := t.options.Watched.Pods.Lookup(informer.Key(pod.Key))
-	for _, e := range t.options.Extenders {
+	object, ok := c.options.Watched.Pods.Lookup(informer.Key(pod.Key))
+	for _, e := range c.options.Extenders {
 		if ok && e.Preempts() && e.Interested(object) {
 			asked = append(asked, e)
 		}
@@ -32,46 +32,46 @@ var errNoCandidate = errors.New("no candidate node for preemption")
 
 // agree lets extenders choose among candidates. No lock is held while they are called, so pods and nodes that were deleted
 // meanwhile are removed afterwards.
-func (t *term) agree(asked []*extender.Extender, object *corev1.Pod, found []preemption.Candidate) (*preemption.Candidate, error) {
+func (c *chooser) agree(asked []*extender.Extender, object *corev1.Pod, found []preemption.Candidate) (*preemption.Candidate, error) {
 	victims := make(map[string]extender.Victims, len(found))
 	pods := make(map[string]map[string]*corev1.Pod, len(found)) // of a node, by UID
 	for i := range found {
-		c := &found[i]
-		pods[c.Node.Name] = make(map[string]*corev1.Pod)
-		for _, p := range c.Node.Below(math.MaxInt32) {
-			if o, ok := t.options.Watched.Pods.Lookup(informer.Key(p.Key)); ok {
-				pods[c.Node.Name][string(p.UID)] = o
+		at := &found[i]
+		pods[at.Node.Name] = make(map[string]*corev1.Pod)
+		for _, p := range at.Node.Below(math.MaxInt32) {
+			if o, ok := c.options.Watched.Pods.Lookup(informer.Key(p.Key)); ok {
+				pods[at.Node.Name][string(p.UID)] = o
 			}
 		}
-		v := extender.Victims{Violations: int64(c.Violations)}
-		for _, p := range c.Victims {
-			if o := pods[c.Node.Name][string(p.UID)]; o != nil {
+		v := extender.Victims{Violations: int64(at.Violations)}
+		for _, p := range at.Victims {
+			if o := pods[at.Node.Name][string(p.UID)]; o != nil {
 				v.Pods = append(v.Pods, o)
 			}
 		}
-		victims[c.Node.Name] = v
+		victims[at.Node.Name] = v
 	}
-	t.mu.Unlock()
-	err := negotiate(t.extenderContext, asked, object, victims, pods)
-	t.lock()
-	t.released = true
+	c.mu.Unlock()
+	err := negotiate(c.extenderContext, asked, object, victims, pods)
+	c.lock()
+	c.released = true
 	if err != nil {
 		return nil, err
 	}
 	var left []preemption.Candidate
 	for i := range found {
-		c := preemption.Candidate{Node: found[i].Node}
-		v, stays := victims[c.Node.Name]
-		if now, ok := t.state.NodeNamed(c.Node.Name); !stays || !ok || now != c.Node || !c.Node.Present {
+		at := preemption.Candidate{Node: found[i].Node}
+		v, stays := victims[at.Node.Name]
+		if now, ok := c.state.NodeNamed(at.Node.Name); !stays || !ok || now != at.Node || !at.Node.Present {
 			continue
 		}
-		c.Violations = int(v.Violations)
+		at.Violations = int(v.Violations)
 		for _, o := range v.Pods {
-			if p, node, _, ok := t.state.Placed(cluster.Key{Namespace: o.Namespace, Name: o.Name}); ok && p.UID == o.UID && node == c.Node {
-				c.Victims = append(c.Victims, p)
+			if p, node, _, ok := c.state.Placed(cluster.Key{Namespace: o.Namespace, Name: o.Name}); ok && p.UID == o.UID && node == at.Node {
+				at.Victims = append(at.Victims, p)
 			}
 		}
-		left = append(left, c)
+		left = append(left, at)
 	}
 	return preemption.Best(left), nil
 }
@@ -121,12 +121,12 @@ func negotiate(ctx context.Context, asked []*extender.Extender, object *corev1.P
 }
 
 // searchAgreed finds the best node for a preemption among those to which the extenders agree.
-func (t *term) searchAgreed(asked []*extender.Extender, object *corev1.Pod, search *preemption.Search, nodes []*cluster.Node) (*preemption.Candidate, []*plugin.Verdict, error) {
+func (c *chooser) searchAgreed(asked []*extender.Extender, object *corev1.Pod, search *preemption.Search, nodes []*cluster.Node) (*preemption.Candidate, []*plugin.Verdict, error) {
 	found, verdicts := search.All(nodes)
 	if len(found) == 0 {
 		return nil, verdicts, nil
 	}
-	best, err := t.agree(asked, object, found)
+	best, err := c.agree(asked, object, found)
 	if best == nil && err == nil {
 		err = errNoCandidate
 	}

@@ -27,47 +27,47 @@ type registrations []registration
 // follow adds handlers to the informers.
 //
 // All handlers use the current state of an object, not the change. So missed or merged changes make no difference.
-func (t *term) follow() registrations {
-	w := t.options.Watched
+func (k *knowledge) follow() registrations {
+	w := k.options.Watched
 	a := registrations{
-		followNews(t, w.Nodes, t.nodeChanged),
-		followNews(t, w.Pods, t.podChanged),
+		followNews(k, w.Nodes, k.nodeChanged),
+		followNews(k, w.Pods, k.podChanged),
 	}
 	if w.Namespaces != nil {
-		a = append(a, follow(t, w.Namespaces, t.namespaceChanged))
+		a = append(a, follow(k, w.Namespaces, k.namespaceChanged))
 	}
-	a = append(a, t.followWorkloads()...)
-	a = append(a, t.followBudgets()...)
-	a = append(a, t.followStorage()...)
-	return append(a, t.followDevices()...)
+	a = append(a, k.followWorkloads()...)
+	a = append(a, k.followBudgets()...)
+	a = append(a, k.followStorage()...)
+	return append(a, k.followDevices()...)
 }
 
 // followWorkloads adds handlers to the informers of services and workloads, by which pods are spread by default.
-func (t *term) followWorkloads() registrations {
-	w := t.options.Watched
+func (k *knowledge) followWorkloads() registrations {
+	w := k.options.Watched
 	var a registrations
 	if w.Services != nil {
-		a = append(a, followSelectors(t, w.Services, func(s *corev1.Service) labels.Selector {
+		a = append(a, followSelectors(k, w.Services, func(s *corev1.Service) labels.Selector {
 			return simpleSelector(s.Spec.Selector)
-		}, t.state.SetService))
+		}, k.state.SetService))
 	}
 	owner := func(kind string) func(namespace, name string, selector labels.Selector) {
 		return func(namespace, name string, selector labels.Selector) {
-			t.state.SetOwner(namespace, cluster.Owner{Kind: kind, Name: name}, selector)
+			k.state.SetOwner(namespace, cluster.Owner{Kind: kind, Name: name}, selector)
 		}
 	}
 	if w.ReplicationControllers != nil {
-		a = append(a, followSelectors(t, w.ReplicationControllers, func(r *corev1.ReplicationController) labels.Selector {
+		a = append(a, followSelectors(k, w.ReplicationControllers, func(r *corev1.ReplicationController) labels.Selector {
 			return simpleSelector(r.Spec.Selector)
 		}, owner("ReplicationController")))
 	}
 	if w.ReplicaSets != nil {
-		a = append(a, followSelectors(t, w.ReplicaSets, func(r *appsv1.ReplicaSet) labels.Selector {
+		a = append(a, followSelectors(k, w.ReplicaSets, func(r *appsv1.ReplicaSet) labels.Selector {
 			return fullSelector(r.Spec.Selector)
 		}, owner("ReplicaSet")))
 	}
 	if w.StatefulSets != nil {
-		a = append(a, followSelectors(t, w.StatefulSets, func(r *appsv1.StatefulSet) labels.Selector {
+		a = append(a, followSelectors(k, w.StatefulSets, func(r *appsv1.StatefulSet) labels.Selector {
 			return fullSelector(r.Spec.Selector)
 		}, owner("StatefulSet")))
 	}
@@ -75,16 +75,16 @@ func (t *term) followWorkloads() registrations {
 }
 
 // followSelectors sets the selector of each object in the state, or nil when the object was deleted.
-func followSelectors[T any](t *term, objects *informer.Shared[T], of func(T) labels.Selector,
+func followSelectors[T any](k *knowledge, objects *informer.Shared[T], of func(T) labels.Selector,
 	set func(namespace, name string, selector labels.Selector),
 ) registration {
-	return follow(t, objects, func(key informer.Key) string {
+	return follow(k, objects, func(key informer.Key) string {
 		var selector labels.Selector
 		if object, ok := objects.Lookup(key); ok {
 			selector = of(object)
 		}
-		t.lock()
-		defer t.mu.Unlock()
+		k.lock()
+		defer k.mu.Unlock()
 		set(key.Namespace, key.Name, selector)
 		return ""
 	})
@@ -127,115 +127,115 @@ func (a registrations) close() {
 }
 
 // follow adds a handler. It returns kube-scheduler's name of the event, or "" if that has none.
-func follow[T any](t *term, objects *informer.Shared[T], changed func(informer.Key) (event string)) registration {
+func follow[T any](k *knowledge, objects *informer.Shared[T], changed func(informer.Key) (event string)) registration {
 	return objects.Handle(informer.Handler[T]{
 		Name: "scheduler",
 		Changed: func(key informer.Key) {
-			defer t.wakeLoop()
-			t.handle(func() string { return changed(key) })
+			defer k.wakeLoop()
+			k.handle(func() string { return changed(key) })
 		},
 	})
 }
 
 // followNews adds a handler that reads a change, for the lock's holder to handle.
-func followNews[T any](t *term, objects *informer.Shared[T], read func(informer.Key) (change func() (event string))) registration {
+func followNews[T any](k *knowledge, objects *informer.Shared[T], read func(informer.Key) (change func() (event string))) registration {
 	return objects.Handle(informer.Handler[T]{
 		Name: "scheduler",
 		Changed: func(key informer.Key) {
-			defer t.wakeLoop()
-			t.tell(read(key))
+			defer k.wakeLoop()
+			k.tell(read(key))
 		},
 	})
 }
 
-func (t *term) nodeChanged(key informer.Key) func() string {
-	object, ok := t.options.Watched.Nodes.Lookup(key)
+func (k *knowledge) nodeChanged(key informer.Key) func() string {
+	object, ok := k.options.Watched.Nodes.Lookup(key)
 	if !ok {
-		return func() string { return t.nodeGone(key.Name) }
+		return func() string { return k.nodeGone(key.Name) }
 	}
-	return func() string { return t.nodeSet(object) }
+	return func() string { return k.nodeSet(object) }
 }
 
-func (t *term) nodeGone(name string) string {
-	if t.state.RemoveNode(name) {
-		t.wakeFor(cluster.NodeGone, nil)
+func (k *knowledge) nodeGone(name string) string {
+	if k.state.RemoveNode(name) {
+		k.wakeFor(cluster.NodeGone, nil)
 	}
 	return "NodeDelete"
 }
 
-func (t *term) nodeSet(object *corev1.Node) string {
-	node, change := t.state.SetNode(object)
-	t.wakeFor(change, node)
+func (k *knowledge) nodeSet(object *corev1.Node) string {
+	node, change := k.state.SetNode(object)
+	k.wakeFor(change, node)
 	if change == 0 {
 		return "NodeUpdate"
 	}
 	return backlog.EventOf(change).String()
 }
 
-func (t *term) podChanged(key informer.Key) func() string {
-	object, ok := t.options.Watched.Pods.Lookup(key)
+func (k *knowledge) podChanged(key informer.Key) func() string {
+	object, ok := k.options.Watched.Pods.Lookup(key)
 	if !ok {
-		return func() string { return t.podGone(cluster.Key(key)) }
+		return func() string { return k.podGone(cluster.Key(key)) }
 	}
-	switch pod := t.interner.Pod(object); {
+	switch pod := k.interner.Pod(object); {
 	case pod.Finished:
-		return func() string { return t.podGone(pod.Key) }
+		return func() string { return k.podGone(pod.Key) }
 	case pod.Node != "":
-		return func() string { return t.podPlaced(pod) }
+		return func() string { return k.podPlaced(pod) }
 	default:
-		return func() string { return t.podWithoutNode(pod) }
+		return func() string { return k.podWithoutNode(pod) }
 	}
 }
 
-func (t *term) podGone(key cluster.Key) string {
-	t.backlog.Remove(key)
-	t.unnominate(&cluster.Pod{Key: key})
-	node, ok := t.state.Remove(key)
+func (k *knowledge) podGone(key cluster.Key) string {
+	k.backlog.Remove(key)
+	k.unnominate(&cluster.Pod{Key: key})
+	node, ok := k.state.Remove(key)
 	if !ok {
 		return "UnschedulablePodDelete"
 	}
-	t.wakeFor(cluster.PodGone, node)
+	k.wakeFor(cluster.PodGone, node)
 	return "AssignedPodDelete"
 }
 
-func (t *term) podPlaced(pod *cluster.Pod) string {
-	t.backlog.Remove(pod.Key)
-	_, was, assumed, known := t.state.Placed(pod.Key)
-	if t.state.Nominated(pod.Key) != pod.Node {
-		t.unnominate(pod)
+func (k *knowledge) podPlaced(pod *cluster.Pod) string {
+	k.backlog.Remove(pod.Key)
+	_, was, assumed, known := k.state.Placed(pod.Key)
+	if k.state.Nominated(pod.Key) != pod.Node {
+		k.unnominate(pod)
 	}
-	change := t.state.Observe(pod)
+	change := k.state.Observe(pod)
 	if known && was.Name != pod.Node {
-		t.wakeFor(cluster.PodGone, was)
+		k.wakeFor(cluster.PodGone, was)
 	}
-	node, _ := t.state.NodeNamed(pod.Node)
-	t.wakeFor(change, node)
+	node, _ := k.state.NodeNamed(pod.Node)
+	k.wakeFor(change, node)
 	if known && !assumed {
 		return "AssignedPodUpdate"
 	}
 	return "AssignedPodAdd"
 }
 
-func (t *term) podWithoutNode(pod *cluster.Pod) string {
-	if t.state.Refresh(pod) {
-		if t.backlog.Has(pod.Key) {
-			t.backlog.Set(pod, time.Now())
+func (k *knowledge) podWithoutNode(pod *cluster.Pod) string {
+	if k.state.Refresh(pod) {
+		if k.backlog.Has(pod.Key) {
+			k.backlog.Set(pod, time.Now())
 		}
 		return "UnschedulablePodUpdate" // its binding is in progress
 	}
-	if _, _, _, placed := t.state.Placed(pod.Key); placed {
-		t.podGone(pod.Key) // another pod with the same name
+	if _, _, _, placed := k.state.Placed(pod.Key); placed {
+		k.podGone(pod.Key) // another pod with the same name
 	}
-	if _, ours := t.profiles[pod.SchedulerName]; !ours || pod.Terminating {
-		t.backlog.Remove(pod.Key)
-		t.unnominate(pod)
+	if _, ours := k.profiles[pod.SchedulerName]; !ours || pod.Terminating {
+		k.backlog.Remove(pod.Key)
+		k.unnominate(pod)
 		return "UnschedulablePodDelete"
 	}
-	old := t.backlog.Pod(pod.Key)
-	t.followNomination(pod, old)
-	t.backlog.Set(pod, time.Now())
+	old := k.backlog.Pod(pod.Key)
+	k.followNomination(pod, old)
+	k.backlog.Set(pod, time.Now())
 	if len(pod.Gates) > 0 {
-		t.reporter.gated(pod)
+		k.reporter.gated(pod)
 	}
 	if old != nil {
 		return "UnschedulablePodUpdate"
@@ -245,30 +245,30 @@ func (t *term) podWithoutNode(pod *cluster.Pod) string {
 
 // followNomination takes the nominated node from the API, if that has changed. A later decision of the scheduler stays
 // until the API shows it.
-func (t *term) followNomination(pod, old *cluster.Pod) {
+func (k *knowledge) followNomination(pod, old *cluster.Pod) {
 	if old != nil && old.UID == pod.UID && old.NominatedNode == pod.NominatedNode {
 		return
 	}
-	if node := t.state.Nominated(pod.Key); node == "" || node != pod.NominatedNode {
-		t.unnominate(pod)
+	if node := k.state.Nominated(pod.Key); node == "" || node != pod.NominatedNode {
+		k.unnominate(pod)
 	}
 	if pod.NominatedNode != "" {
-		t.state.Nominate(pod, pod.NominatedNode)
+		k.state.Nominate(pod, pod.NominatedNode)
 	}
 }
 
-func (t *term) namespaceChanged(key informer.Key) string {
-	object, ok := t.options.Watched.Namespaces.Lookup(key)
-	t.lock()
-	defer t.mu.Unlock()
+func (k *knowledge) namespaceChanged(key informer.Key) string {
+	object, ok := k.options.Watched.Namespaces.Lookup(key)
+	k.lock()
+	defer k.mu.Unlock()
 	var labels map[string]string
 	if ok {
 		if labels = object.Labels; labels == nil {
 			labels = map[string]string{}
 		}
 	}
-	if t.state.SetNamespace(key.Name, labels) {
-		t.wakeFor(cluster.NamespaceChanged, nil)
+	if k.state.SetNamespace(key.Name, labels) {
+		k.wakeFor(cluster.NamespaceChanged, nil)
 	}
 	return ""
 }

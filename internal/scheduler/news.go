@@ -18,45 +18,45 @@ type news struct {
 const mostNews = 1024
 
 // tell leaves a change, which is made with the lock held. It returns kube-scheduler's name of the event, or "" if that has none.
-func (t *term) tell(change func() (event string)) {
-	t.news.mu.Lock()
-	t.news.waiting = append(t.news.waiting, change)
-	many := len(t.news.waiting) >= mostNews
-	t.news.mu.Unlock()
+func (k *knowledge) tell(change func() (event string)) {
+	k.news.mu.Lock()
+	k.news.waiting = append(k.news.waiting, change)
+	many := len(k.news.waiting) >= mostNews
+	k.news.mu.Unlock()
 	if many {
-		t.lock()
-		t.mu.Unlock()
+		k.lock()
+		k.mu.Unlock()
 	}
 }
 
 // lock locks the state, and brings it up to date.
-func (t *term) lock() {
-	t.mu.Lock()
-	t.news.mu.Lock()
-	all := t.news.waiting
-	t.news.waiting, t.news.spare = t.news.spare, nil
-	t.news.mu.Unlock()
+func (k *knowledge) lock() {
+	k.mu.Lock()
+	k.news.mu.Lock()
+	all := k.news.waiting
+	k.news.waiting, k.news.spare = k.news.spare, nil
+	k.news.mu.Unlock()
 	if len(all) == 0 {
 		return
 	}
 	for _, change := range all {
-		t.handle(change)
+		k.handle(change)
 	}
-	t.reportSizes()
+	k.reportSizes()
 	clear(all)
-	t.news.mu.Lock()
-	t.news.spare = all[:0]
-	t.news.mu.Unlock()
+	k.news.mu.Lock()
+	k.news.spare = all[:0]
+	k.news.mu.Unlock()
 }
 
 // handle handles an event, and measures that.
-func (t *term) handle(change func() (event string)) {
-	if !t.measured {
+func (k *knowledge) handle(change func() (event string)) {
+	if !k.measured {
 		change()
 		return
 	}
 	began := time.Now()
 	if event := change(); event != "" {
-		t.options.Metrics.Handled(event, time.Since(began))
+		k.options.Metrics.Handled(event, time.Since(began))
 	}
 }

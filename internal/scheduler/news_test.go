@@ -8,10 +8,10 @@ import (
 func TestNewsIsTakenInInItsOrderBeforeAnybodyReadsTheState(t *testing.T) {
 	options := Options{}.withDefaults()
 	options.Profiles = nil
-	tm := newTerm(options)
+	k := newKnowledge(options)
 	var seen []int
 	tell := func(i int) {
-		tm.tell(func() string {
+		k.tell(func() string {
 			seen = append(seen, i)
 			return ""
 		})
@@ -22,10 +22,10 @@ func TestNewsIsTakenInInItsOrderBeforeAnybodyReadsTheState(t *testing.T) {
 	if len(seen) > 0 {
 		t.Errorf("%v were taken in by who brought them", seen)
 	}
-	tm.lock()
-	tm.mu.Unlock()
+	k.lock()
+	k.mu.Unlock()
 	tell(3)
-	tm.counts()
+	k.counts()
 	if want := []int{0, 1, 2, 3}; !slices.Equal(seen, want) {
 		t.Errorf("%v were taken in, want %v", seen, want)
 	}

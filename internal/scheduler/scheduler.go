@@ -24,10 +24,10 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	t := newTerm(s.options)
-	watching := t.follow()
-	defer t.clearSizes()
-	s.options.Metrics.Count(t.counts)
+	k := newKnowledge(s.options)
+	watching := k.follow()
+	defer k.clearSizes()
+	s.options.Metrics.Count(k.counts)
 	defer s.options.Metrics.Count(nil)
 	defer watching.close()
 	if err := watching.synced(ctx); err != nil {
@@ -36,7 +36,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		}
 		return fmt.Errorf("scheduler: %w", err)
 	}
-	t.run(ctx)
+	newBinder(k).run(ctx, newChooser(ctx, k))
 	return nil
 }
 

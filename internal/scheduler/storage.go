@@ -39,75 +39,83 @@ func storageOf(c *loop.Clients) Storage {
 }
 
 // followStorage adds handlers to the informers for volumes.
-func (t *term) followStorage() registrations {
-	s, to := t.options.Watched.Storage, &t.state.Storage
+func (k *knowledge) followStorage() registrations {
+	s, to := k.options.Watched.Storage, &k.state.Storage
 	var a registrations
 	if s.Claims != nil {
-		a = append(a, follow(t, s.Claims, t.claimChanged))
+		a = append(a, follow(k, s.Claims, k.claimChanged))
 	}
 	if s.Volumes != nil {
-		a = append(a, follow(t, s.Volumes, t.volumeChanged))
+		a = append(a, follow(k, s.Volumes, k.volumeChanged))
 	}
-	a = append(a, followStored(t, s.Classes, cluster.ClassChanged, func(key informer.Key, class *storagev1.StorageClass) {
+	a = append(a, followStored(k, s.Classes, cluster.ClassChanged, func(key informer.Key, class *storagev1.StorageClass) {
 		to.SetClass(key.Name, class)
 	})...)
-	a = append(a, followStored(t, s.Nodes, cluster.DriverChanged, func(key informer.Key, node *storagev1.CSINode) {
+	a = append(a, followStored(k, s.Nodes, cluster.DriverChanged, func(key informer.Key, node *storagev1.CSINode) {
 		to.SetNode(key.Name, node)
 	})...)
-	a = append(a, followStored(t, s.Drivers, cluster.DriverChanged, func(key informer.Key, driver *storagev1.CSIDriver) {
+	a = append(a, followStored(k, s.Drivers, cluster.DriverChanged, func(key informer.Key, driver *storagev1.CSIDriver) {
 		to.SetDriver(key.Name, driver)
 	})...)
-	a = append(a, followStored(t, s.Capacities, cluster.DriverChanged, func(key informer.Key, capacity *storagev1.CSIStorageCapacity) {
+	a = append(a, followStored(k, s.Capacities, cluster.DriverChanged, func(key informer.Key, capacity *storagev1.CSIStorageCapacity) {
 		to.SetCapacity(cluster.Key(key), capacity)
 	})...)
-	return append(a, followStored(t, s.Attachments, cluster.DriverChanged, func(key informer.Key, attachment *storagev1.VolumeAttachment) {
+	return append(a, followStored(k, s.Attachments, cluster.DriverChanged, func(key informer.Key, attachment *storagev1.VolumeAttachment) {
 		to.SetAttachment(key.Name, attachment)
 	})...)
 }
 
 // followStored sets the state of each object, or nil when it was deleted.
-func followStored[T any](t *term, objects *informer.Shared[*T], change cluster.Change, set func(informer.Key, *T)) registrations {
+func followStored[T any](k *knowledge, objects *informer.Shared[*T], change cluster.Change, set func(informer.Key, *T)) registrations {
 	if objects == nil {
 		return nil
 	}
 	event := backlog.EventOf(change).String()
-	return registrations{follow(t, objects, func(key informer.Key) string {
+	return registrations{follow(k, objects, func(key informer.Key) string {
 		object, _ := objects.Lookup(key)
-		t.lock()
-		defer t.mu.Unlock()
+		k.lock()
+		defer k.mu.Unlock()
 		set(key, object)
-		t.wakeFor(change, nil)
-		t.storageChanged()
+		k.wakeFor(change, nil)
+		k.storageChanged()
 		return event
 	})}
 }
 
-func (t *term) claimChanged(key informer.Key) string {
-	object, _ := t.options.Watched.Storage.Claims.Lookup(key)
-	t.lock()
-	defer t.mu.Unlock()
-	t.state.Storage.SetClaim(cluster.Key(key), object)
+func (k *knowledge) claimChanged(key informer.Key) string {
+	object, _ := k.options.Watched.Storage.Claims.Lookup(key)
+	k.lock()
+	defer k.mu.Unlock()
+	k.state.Storage.SetClaim(cluster.Key(key), object)
 	if object != nil {
-		t.wakeSomeFor(cluster.ClaimChanged, nil, uses(cluster.Key(key)))
+		k.wakeSomeFor(cluster.ClaimChanged, nil, uses(cluster.Key(key)))
 	}
-	t.storageChanged()
+	k.storageChanged()
 	return "PersistentVolumeClaimUpdate"
 }
 
-func (t *term) volumeChanged(key informer.Key) string {
-	object, _ := t.options.Watched.Storage.Volumes.Lookup(key)
-	t.lock()
-	defer t.mu.Unlock()
-	t.state.Storage.SetVolume(key.Name, object)
+func (k *knowledge) volumeChanged(key informer.Key) string {
+	object, _ := k.options.Watched.Storage.Volumes.Lookup(key)
+	k.lock()
+	defer k.mu.Unlock()
+	k.state.Storage.SetVolume(key.Name, object)
 	if object != nil {
 		var some func(*cluster.Pod) bool // any pod may use a volume that has become free
 		if claim := object.Spec.ClaimRef; claim != nil {
 			some = uses(cluster.Key{Namespace: claim.Namespace, Name: claim.Name})
 		}
-		t.wakeSomeFor(cluster.VolumeChanged, nil, some)
+		k.wakeSomeFor(cluster.VolumeChanged, nil, some)
 	}
-	t.storageChanged()
+	k.storageChanged()
 	return "PersistentVolumeUpdate"
+}
+
+// storageChanged wakes goroutines that wait for changes of volumes or devices.
+func (k *knowledge) storageChanged() {
+	if k.storageChange != nil {
+		close(k.storageChange)
+		k.storageChange = nil
+	}
 }
 
 // uses returns a function that is true for pods that use a claim.
