@@ -7,7 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -43,9 +45,16 @@ func checkBinding(b *corev1.Binding) error {
 	if b.Target.Kind != "" && b.Target.Kind != "Node" {
 		errs = append(errs, field.NotSupported(field.NewPath("target", "kind"), b.Target.Kind, []string{"Node", "<empty>"}))
 	}
-	if b.Target.Name == "" {
-		errs = append(errs, field.Required(field.NewPath("target", "name"), ""))
+	if name := field.NewPath("target", "name"); b.Target.Name == "" {
+		errs = append(errs, field.Required(name, ""))
+	} else {
+		for _, wrong := range validation.NameIsDNSSubdomain(b.Target.Name, false) {
+			errs = append(errs, field.Invalid(name, b.Target.Name, wrong))
+		}
 	}
+	metadata := field.NewPath("metadata")
+	errs = append(errs, metav1validation.ValidateLabels(b.Labels, metadata.Child("labels"))...)
+	errs = append(errs, validation.ValidateAnnotations(b.Annotations, metadata.Child("annotations"))...)
 	if len(errs) > 0 {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: "Binding"}, b.Name, errs)
 	}
@@ -79,6 +88,9 @@ func assign(old *corev1.Pod, b *corev1.Binding) (*corev1.Pod, error) {
 			pod.Annotations = map[string]string{}
 		}
 		maps.Copy(pod.Annotations, b.Annotations)
+		if errs := validation.ValidateAnnotations(pod.Annotations, field.NewPath("metadata", "annotations")); len(errs) > 0 {
+			return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, old.Name, errs) // together they may be too long
+		}
 	}
 	if len(b.Labels) > 0 {
 		if pod.Labels == nil {

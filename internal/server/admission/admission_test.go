@@ -202,6 +202,77 @@ func TestPodsGetAnAccountAndItsToken(t *testing.T) {
 	}
 }
 
+// The pod is what webhooks and policies have made of it: what comes after the account's plugin does not get around it.
+func TestAPodsAccountIsCheckedAfterOthersHaveChangedThePod(t *testing.T) {
+	change := func(*corev1.Pod) {}
+	w := newServer(t, admission.Options{ServiceAccounts: true, Extensions: []registry.Admission{{
+		Name: "MutatingAdmissionWebhook", Mutate: func(_ context.Context, c *registry.Change) error {
+			if p, ok := c.Object.(*corev1.Pod); ok {
+				change(p)
+			}
+			return nil
+		},
+	}}})
+	w.create("serviceaccounts", &corev1.ServiceAccount{ObjectMeta: meta("default")})
+	for _, test := range []struct {
+		change func(*corev1.Pod)
+		want   string
+	}{
+		{func(p *corev1.Pod) { p.Spec.ServiceAccountName = "robot" }, `error looking up service account n/robot: serviceaccount "robot" not found`},
+		{func(p *corev1.Pod) {
+			p.Spec.ServiceAccountName, p.Spec.Volumes, p.Spec.Containers[0].VolumeMounts = "", nil, nil
+		}, "no service account specified for pod n/p"},
+		{func(p *corev1.Pod) {
+			p.Annotations, p.Spec.ServiceAccountName = map[string]string{corev1.MirrorPodAnnotationKey: "x"}, ""
+			p.Spec.NodeName, p.Spec.Volumes, p.Spec.Containers[0].VolumeMounts = "node", nil, nil
+			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}}}
+		}, "a mirror pod may not reference secrets"},
+	} {
+		change = test.change
+		_, err := w.Try("pods", pod("p"), registry.WriteOptions{})
+		refused(t, err, test.want)
+	}
+}
+
+func TestAnAccountMayLimitItsPodsToTheSecretsThatItLists(t *testing.T) {
+	w := newServer(t, admission.Options{ServiceAccounts: true})
+	account := &corev1.ServiceAccount{ObjectMeta: meta("default"), Secrets: []corev1.ObjectReference{{Name: "listed"}},
+		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}}
+	account.Annotations = map[string]string{"kubernetes.io/enforce-mountable-secrets": "true"}
+	w.create("serviceaccounts", account)
+	key := func(name string) []corev1.EnvVar {
+		ref := &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: "k"}
+		return []corev1.EnvVar{{Name: "E", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: ref}}}
+	}
+	from := []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}}}
+	const end = " is not allowed because service account default does not reference that "
+	for want, change := range map[string]func(*corev1.PodSpec){
+		`volume with secret.secretName="s"` + end + "secret": func(s *corev1.PodSpec) {
+			s.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}}}}
+		},
+		`projected volume with secret.secretName="s"` + end + "secret": func(s *corev1.PodSpec) {
+			sources := []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}}}
+			s.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: sources}}}}
+		},
+		`container c with envVar E referencing secret.secretName="s"` + end + "secret": func(s *corev1.PodSpec) { s.Containers[0].Env = key("s") },
+		`container c with envFrom referencing secret.secretName="s"` + end + "secret":  func(s *corev1.PodSpec) { s.Containers[0].EnvFrom = from },
+		`init container i with envFrom referencing secret.secretName="s"` + end + "secret": func(s *corev1.PodSpec) {
+			s.InitContainers = []corev1.Container{{Name: "i", Image: "i", EnvFrom: from}}
+		},
+		`imagePullSecrets[0].name="s"` + end + "imagePullSecret": func(s *corev1.PodSpec) { s.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "s"}} },
+	} {
+		_, err := w.Try("pods", pod("p", func(p *corev1.Pod) { p.Spec.Containers[0].Name = "c"; change(&p.Spec) }), registry.WriteOptions{})
+		refused(t, err, want)
+	}
+	w.create("pods", pod("p", func(p *corev1.Pod) { p.Spec.Containers[0].Env = key("listed") }))
+	_, err := w.tryUpdate("pods", "n", "p", "ephemeralcontainers", func(o resource.Object) {
+		p := o.(*corev1.Pod)
+		p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+			Name: "e", Image: "i", Env: key("s"), ImagePullPolicy: corev1.PullAlways, TerminationMessagePolicy: corev1.TerminationMessageReadFile}}}
+	})
+	refused(t, err, `ephemeral container e with envVar E referencing secret.secretName="s"`+end+"secret")
+}
+
 func TestAPodMayBeQuickerThanItsAccount(t *testing.T) {
 	w := newServer(t, admission.Options{ServiceAccounts: true})
 	made := make(chan error)

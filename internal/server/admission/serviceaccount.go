@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	"github.com/millrace/millrace/internal/server/auth/node"
 	"github.com/millrace/millrace/internal/server/registry"
 )
 
@@ -24,9 +25,10 @@ const (
 	rootCA       = "kube-root-ca.crt"
 )
 
-// serviceAccount gives a new pod an account that exists, and the token and certificates by which it reaches the API.
+// serviceAccount gives a new pod an account that exists, and the token and certificates by which it reaches the API. What
+// webhooks and policies have made of the pod is checked afterwards.
 func (w *cluster) serviceAccount() registry.Admission {
-	return mutating("ServiceAccount", func(ctx context.Context, c *registry.Change) error {
+	return registry.Admission{Name: "ServiceAccount", Validate: w.checkAccount, Mutate: func(ctx context.Context, c *registry.Change) error {
 		if !creates(c, "pods") {
 			return nil
 		}
@@ -50,7 +52,7 @@ func (w *cluster) serviceAccount() registry.Admission {
 			spec.ImagePullSecrets = slices.Clone(account.ImagePullSecrets)
 		}
 		return nil
-	})
+	}}
 }
 
 // A namespace gets its default account right after it was created: who is as fast as that may wait for it.
@@ -85,10 +87,10 @@ func checkMirror(c *registry.Change, pod *corev1.Pod) error {
 	if pod.Spec.ServiceAccountName != "" {
 		return forbidden(c, "a mirror pod may not reference service accounts")
 	}
+	if len(node.Secrets(pod)) > 0 {
+		return forbidden(c, "a mirror pod may not reference secrets")
+	}
 	for _, v := range pod.Spec.Volumes {
-		if v.Secret != nil {
-			return forbidden(c, "a mirror pod may not reference secrets")
-		}
 		if v.Projected == nil {
 			continue
 		}

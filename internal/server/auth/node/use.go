@@ -12,9 +12,20 @@ import (
 // what it names.
 func useOf(p *corev1.Pod, rev store.Revision) *podUse {
 	u := &podUse{revision: rev, names: map[thing][]string{}}
-	if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
-		return u
+	if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; !mirror {
+		u.pod(p)
 	}
+	return u
+}
+
+// Secrets are the names of all secrets that a pod names itself, whatever for.
+func Secrets(p *corev1.Pod) []string {
+	u := &podUse{names: map[thing][]string{}}
+	u.pod(p)
+	return u.names[secret]
+}
+
+func (u *podUse) pod(p *corev1.Pod) {
 	u.add(account, p.Spec.ServiceAccountName)
 	for _, r := range p.Spec.ImagePullSecrets {
 		u.add(secret, r.Name)
@@ -44,7 +55,6 @@ func useOf(p *corev1.Pod, rev store.Revision) *podUse {
 	if s := p.Status.ExtendedResourceClaimStatus; s != nil {
 		u.add(resourceClaim, s.ResourceClaimName)
 	}
-	return u
 }
 
 func (u *podUse) add(of thing, name string) {
