@@ -165,6 +165,9 @@ func (c *Cluster) tokens(issuer *actions.Issuer, others *oidc.Tokens, reg *regis
 	}
 	if o := c.options.Authentication.TokenWebhook; o.ConfigFile != "" {
 		o.Audiences = c.options.Serving.Tokens.Audiences
+		if s := c.options.Serving; o.Most <= 0 { // half of those whose tokens are checked: tokens of other sources need no webhook
+			o.Most = (or(s.MaxInFlight, 400) + or(s.MaxMutatingInFlight, 200)) / 2
+		}
 		asked, err := webhook.NewTokens(o)
 		if err != nil {
 			return nil, err

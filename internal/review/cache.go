@@ -32,6 +32,17 @@ type question[T any] struct {
 	err    error
 }
 
+// Kept is the answer to a question, if it is kept.
+func (c *Cache[T]) Kept(k Key) (answer T, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a, ok := c.answers[k]
+	if !ok || !time.Now().Before(a.until) {
+		return answer, false
+	}
+	return a.answer, true
+}
+
 // Get is the answer to a question: a kept one, or what ask says and how long to keep it. Errors are not kept.
 func (c *Cache[T]) Get(ctx context.Context, k Key, ask func(context.Context) (T, time.Duration, error)) (T, error) {
 	c.mu.Lock()

@@ -57,6 +57,8 @@ func (s *Server) authenticate(r *http.Request) (auth.User, error) {
 	case errors.Is(err, auth.ErrUnauthorized):
 		s.log.Info("unable to authenticate the request", "method", r.Method, "path", r.URL.Path, "error", err)
 		return auth.User{}, apierrors.NewUnauthorized("Unauthorized")
+	case errors.Is(err, auth.ErrBusy):
+		return auth.User{}, tooMany()
 	}
 	s.log.Warn("a client could not be authenticated", "method", r.Method, "path", r.URL.Path, "error", err)
 	e := apierrors.NewServiceUnavailable("the credentials could not be checked, please try again later")

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -71,7 +72,7 @@ func TestInvalidCredentialsAre401AndAFailureToCheckThemIs503(t *testing.T) {
 	for _, c := range []struct {
 		failure error
 		code    int32
-	}{{errors.Join(auth.ErrUnauthorized, errors.New("expired")), 401}, {errors.New("the store does not answer"), 503}} {
+	}{{errors.Join(auth.ErrUnauthorized, errors.New("expired")), 401}, {fmt.Errorf("webhook: %w", auth.ErrBusy), 429}, {errors.New("the store does not answer"), 503}} {
 		in := callFor(&permits{failure: c.failure}, "GET", "/api/v1/pods")
 		var got apierrors.APIStatus
 		if err := identify(in, nil); !errors.As(err, &got) || got.Status().Code != c.code {

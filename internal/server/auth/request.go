@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"errors"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -36,7 +37,27 @@ var (
 	ErrUnauthorized = errors.New("unauthorized")
 	// ErrUnknownToken says that a token is none of a source's own.
 	ErrUnknownToken = errors.New("unknown token")
+	// ErrBusy says that too many other tokens are being checked.
+	ErrBusy = errors.New("too many tokens are being checked")
 )
+
+// addressKey is the context's key for the address of a client.
+type addressKey struct{}
+
+// AddressFrom is the address of the client whose token is being checked; empty if it is not that of a client.
+func AddressFrom(ctx context.Context) string {
+	address, _ := ctx.Value(addressKey{}).(string)
+	return address
+}
+
+// withAddress adds the address of the client to the request's context.
+func withAddress(r *http.Request) context.Context {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.Context()
+	}
+	return context.WithValue(r.Context(), addressKey{}, host)
+}
 
 // Sources are sources of tokens, which are asked in order.
 type Sources []Tokens
@@ -121,7 +142,7 @@ func (a *Requests) Authenticate(r *http.Request) (User, error) {
 		wrong = errors.Join(wrong, err)
 	}
 	if token, given := Bearer(r); given {
-		u, err := a.token(r.Context(), token)
+		u, err := a.token(withAddress(r), token)
 		switch {
 		case err == nil:
 			return u, nil

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -22,6 +23,7 @@ type Tokens struct {
 	audiences []string
 	keep      time.Duration
 	cache     review.Cache[authenticationv1.TokenReviewStatus]
+	questions questions
 }
 
 // TokenOptions say whom to ask. ConfigFile, a kubeconfig, is needed.
@@ -33,6 +35,8 @@ type TokenOptions struct {
 	Audiences []string
 	// Keep is how long an answer is kept: two minutes by default, less than 0 not at all.
 	Keep time.Duration
+	// Most is how many requests may wait for answers at a time: 300 by default. One address may have a third of them.
+	Most int
 }
 
 // NewTokens makes a source of tokens. It asks nobody yet.
@@ -41,7 +45,10 @@ func NewTokens(o TokenOptions) (*Tokens, error) {
 	if err != nil {
 		return nil, fmt.Errorf("token webhook: %w", err)
 	}
-	t := &Tokens{client: c, version: o.Version, audiences: o.Audiences, keep: o.Keep}
+	most := cmp.Or(o.Most, 300)
+	t := &Tokens{
+		client: c, version: o.Version, audiences: o.Audiences, keep: o.Keep, questions: questions{all: most, each: max(most/3, 1)},
+	}
 	if t.keep == 0 {
 		t.keep = 2 * time.Minute
 	}
@@ -61,7 +68,7 @@ func (t *Tokens) Holder(ctx context.Context, token string, audiences []string) (
 		audiences = t.audiences
 	}
 	k := review.Key(sha256.Sum256([]byte(token + "\x00" + strings.Join(audiences, "\x00"))))
-	s, err := t.cache.Get(ctx, k, func(ctx context.Context) (authenticationv1.TokenReviewStatus, time.Duration, error) {
+	s, err := t.status(ctx, k, func(ctx context.Context) (authenticationv1.TokenReviewStatus, time.Duration, error) {
 		s, err := t.ask(ctx, token, audiences)
 		return s, t.keep, err
 	})
@@ -92,6 +99,21 @@ func (t *Tokens) Holder(ctx context.Context, token string, audiences []string) (
 		return auth.Holder{}, auth.ErrUnknownToken
 	}
 	return h, nil
+}
+
+// status is a kept answer, or a new one if not too many are being waited for.
+func (t *Tokens) status(
+	ctx context.Context, k review.Key, ask func(context.Context) (authenticationv1.TokenReviewStatus, time.Duration, error),
+) (authenticationv1.TokenReviewStatus, error) {
+	if s, ok := t.cache.Kept(k); ok {
+		return s, nil
+	}
+	address := auth.AddressFrom(ctx)
+	if !t.questions.begin(address) {
+		return authenticationv1.TokenReviewStatus{}, auth.ErrBusy
+	}
+	defer t.questions.end(address)
+	return t.cache.Get(ctx, k, ask)
 }
 
 func (t *Tokens) ask(ctx context.Context, token string, audiences []string) (authenticationv1.TokenReviewStatus, error) {

@@ -3,11 +3,14 @@ package webhook
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -50,6 +53,54 @@ func hasty(t *testing.T, path string) *review.Client {
 		t.Fatal(err)
 	}
 	return c
+}
+
+func TestManyInvalidTokensDoNotKeepOthersWaiting(t *testing.T) {
+	var calls atomic.Int32
+	slow := make(chan struct{})
+	path := serve(t, &calls, func(review map[string]any) map[string]any {
+		if token := review["spec"].(map[string]any)["token"]; token == "known" || token == "good" {
+			return map[string]any{"authenticated": true, "user": map[string]any{"username": token}}
+		}
+		<-slow
+		return map[string]any{"authenticated": false}
+	})
+	const most = 6
+	tokens, err := NewTokens(TokenOptions{ConfigFile: path, Most: most})
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := &auth.Requests{Tokens: tokens}
+	ask := func(token, from string) error {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.RemoteAddr = from + ":1234"
+		_, err := requests.Authenticate(r)
+		return err
+	}
+	if err := ask("known", "10.0.0.1"); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for i := range most / 3 {
+		all.Go(func() { _ = ask(fmt.Sprint("junk", i), "10.0.0.1") })
+	}
+	for calls.Load() < 1+most/3 {
+		runtime.Gosched()
+	}
+	if err := ask("junk", "10.0.0.1"); !errors.Is(err, auth.ErrBusy) {
+		t.Errorf("more questions of one address than it may have: %v", err)
+	}
+	for token, from := range map[string]string{"known": "10.0.0.1", "good": "10.0.0.2"} {
+		if err := ask(token, from); err != nil {
+			t.Errorf("the token %q from %s: %v", token, from, err)
+		}
+	}
+	close(slow)
+	all.Wait()
+	if err := ask("good", "10.0.0.1"); err != nil || len(tokens.questions.askedBy) != 0 || tokens.questions.asked != 0 {
+		t.Errorf("after all have been answered: %v, %+v", err, tokens.questions.askedBy)
+	}
 }
 
 func TestTokensAreAskedForOnceAndForTheirAudiences(t *testing.T) {
