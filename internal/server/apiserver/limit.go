@@ -68,11 +68,8 @@ func limit(c *call, next handler) error {
 	if c.s.o.Queued != nil {
 		c.s.o.Queued(c.Writer.ResponseWriter)
 	}
-	if c.delegate != nil {
-		return next(c) // the other server has limits of its own; while it hangs, its requests must not occupy seats here
-	}
 	bounded := c.isResource && c.Face != nil
-	if c.longRunning && c.verb != "watch" {
+	if (c.longRunning || c.delegate != nil && c.streams()) && c.verb != "watch" {
 		return next(c)
 	}
 	leave, err := c.enter(bounded)
@@ -131,7 +128,11 @@ func (c *call) enterFairly() (leave func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if !c.longRunning {
+	switch {
+	case c.delegate != nil && c.verb == "watch": // when the other server has begun it is not known here
+		execution.End()
+		return func() {}, nil
+	case !c.longRunning:
 		return func() { c.sendLarge(execution.End) }, nil
 	}
 	left := false
@@ -180,7 +181,7 @@ const (
 
 // work estimates the seats and the time that the request needs.
 func (c *call) work(flow fairness.Classified) fairness.Work {
-	w := fairness.Work{Seats: 1}
+	w := fairness.Work{Seats: 1, Server: c.delegated()}
 	if c.Face == nil || flow.Exempt() {
 		return w
 	}
@@ -212,6 +213,18 @@ func (c *call) work(flow fairness.Classified) fairness.Work {
 		}
 	}
 	return w
+}
+
+// delegated is the API group of a request that another server answers. That server may hang, and then keeps seats of its
+// own group alone.
+func (c *call) delegated() string {
+	switch {
+	case c.delegate == nil:
+		return ""
+	case c.isResource:
+		return c.t.Group
+	}
+	return groupVersionOf(c.Request.URL.Path).Group
 }
 
 func seatsFor(n, perSeat int) int { return max((n+perSeat-1)/perSeat, 1) }

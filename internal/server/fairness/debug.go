@@ -3,7 +3,9 @@ package fairness
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -26,6 +28,19 @@ func (d *Dispatcher) Handlers() map[string]http.Handler {
 	}
 }
 
+// dumped calls a func for all levels, and after each those of it for other servers, with the names that dumps have for them.
+func (s *snapshot) dumped(do func(name string, l *Level)) {
+	for _, l := range s.levels {
+		do(l.name, l)
+		l.mu.Lock()
+		servers := maps.Clone(l.servers)
+		l.mu.Unlock()
+		for _, group := range slices.Sorted(maps.Keys(servers)) {
+			do(l.name+"/"+group, servers[group])
+		}
+	}
+}
+
 func row(w io.Writer, columns ...any) {
 	words := make([]string, len(columns))
 	for i, c := range columns {
@@ -37,23 +52,24 @@ func row(w io.Writer, columns ...any) {
 func (d *Dispatcher) dumpLevels(w io.Writer, _ *http.Request) {
 	row(w, "PriorityLevelName", "ActiveQueues", "IsIdle", "IsQuiescing", "WaitingRequests", "ExecutingRequests", "DispatchedRequests",
 		"RejectedRequests", "TimedoutRequests", "CancelledRequests")
-	for _, l := range d.now.Load().levels {
+	d.now.Load().dumped(func(name string, l *Level) {
 		l.mu.Lock()
+		defer l.mu.Unlock()
 		active := 0
 		for _, q := range l.queues {
 			if len(q.waiting) > 0 {
 				active++
 			}
 		}
-		row(w, l.name, active, l.waiting+l.executing == 0, l.gone, l.waiting, l.executing, l.tally.dispatched, l.tally.rejected, l.tally.timedOut, l.tally.cancelled)
-		l.mu.Unlock()
-	}
+		row(w, name, active, l.waiting+l.executing == 0, l.gone, l.waiting, l.executing, l.tally.dispatched, l.tally.rejected, l.tally.timedOut, l.tally.cancelled)
+	})
 }
 
 func (d *Dispatcher) dumpQueues(w io.Writer, _ *http.Request) {
 	row(w, "PriorityLevelName", "Index", "PendingRequests", "ExecutingRequests", "SeatsInUse", "NextDispatchR", "InitialSeatsSum", "MaxSeatsSum", "TotalWorkSum")
-	for _, l := range d.now.Load().levels {
+	d.now.Load().dumped(func(name string, l *Level) {
 		l.mu.Lock()
+		defer l.mu.Unlock()
 		for i, q := range l.queues {
 			if l.queuing.queues == 0 {
 				break
@@ -62,10 +78,9 @@ func (d *Dispatcher) dumpQueues(w io.Writer, _ *http.Request) {
 			for _, waiting := range q.waiting {
 				initial, most, work = initial+waiting.work.Seats, most+waiting.work.most(), work+waiting.work.cost(guess)
 			}
-			row(w, l.name, i, len(q.waiting), q.executing, q.seats, seatSeconds(q.next), initial, most, seatSeconds(work))
+			row(w, name, i, len(q.waiting), q.executing, q.seats, seatSeconds(q.next), initial, most, seatSeconds(work))
 		}
-		l.mu.Unlock()
-	}
+	})
 }
 
 func seatSeconds(v float64) string { return strconv.FormatFloat(v, 'f', 8, 64) + "ss" }
@@ -77,18 +92,18 @@ func (d *Dispatcher) dumpRequests(w io.Writer, r *http.Request) {
 		head = append(head, "UserName", "Verb", "APIPath", "Namespace", "Name", "APIVersion", "Resource", "SubResource")
 	}
 	row(w, head...)
-	for _, l := range d.now.Load().levels {
+	d.now.Load().dumped(func(name string, l *Level) {
 		l.mu.Lock()
+		defer l.mu.Unlock()
 		for i, q := range l.queues {
 			for j, waiting := range q.waiting {
 				a := waiting.detail
-				columns := []any{l.name, waiting.schema.name, i, j, a.User, waiting.since.UTC().Format(time.RFC3339Nano), waiting.work.Seats, waiting.work.Final, waiting.work.After, ""}
+				columns := []any{name, waiting.schema.name, i, j, a.User, waiting.since.UTC().Format(time.RFC3339Nano), waiting.work.Seats, waiting.work.Final, waiting.work.After, ""}
 				if details {
 					columns = append(columns, a.User, a.Verb, a.Path, a.Namespace, a.Name, a.APIVersion, a.Resource, a.Subresource)
 				}
 				row(w, columns...)
 			}
 		}
-		l.mu.Unlock()
-	}
+	})
 }

@@ -95,7 +95,7 @@ func (d *Dispatcher) Enter(ctx context.Context, c Classified, w Work, about func
 	if about != nil {
 		detail = about()
 	}
-	e, err := c.schema.level.enter(ctx, c.flow, w, now, d.o.QueueWait, detail)
+	e, err := c.schema.level.of(w.Server, now).enter(ctx, c.flow, w, now, d.o.QueueWait, detail)
 	if err != nil {
 		c.schema.counts.reject(err, time.Since(now))
 		const second = 1

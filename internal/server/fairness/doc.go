@@ -25,6 +25,9 @@ type Work struct {
 	// Seats are taken while the request is served, Final for After once it has been.
 	Seats, Final int
 	After        time.Duration
+	// Server is the API group that another server answers, which the request is for. It has seats and queues of its own in
+	// each level, so that requests to a server that hangs keep no others waiting.
+	Server string
 	// Computes says that the request seldom waits for anything but a processor.
 	Computes bool
 }

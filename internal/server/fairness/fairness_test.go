@@ -423,3 +423,32 @@ func BenchmarkFreeSeat(b *testing.B) {
 		execution.End()
 	}
 }
+
+func TestAServerThatHangsKeepsOnlyItsOwnRequestsWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := dispatcher(4, 2)
+		const seats = 10
+		enter := func(server string) (Execution, error) {
+			return d.Enter(t.Context(), d.Classify(get("jane")), Work{Seats: 1, Server: server}, nil)
+		}
+		for range seats {
+			e, err := enter("hangs.example")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.End()
+		}
+		for _, other := range []string{"", "other.example"} {
+			began := time.Now()
+			e, err := enter(other)
+			if waited := time.Since(began); err != nil || waited > 0 {
+				t.Errorf("a request to %q waited %v: %v", other, waited, err)
+			}
+			e.End()
+		}
+		_, err := enter("hangs.example")
+		if refused := (*Refusal)(nil); !errors.As(err, &refused) || refused.Reason != "time-out" {
+			t.Errorf("a request beyond the seats of the server that hangs: %v", err)
+		}
+	})
+}

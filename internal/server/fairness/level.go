@@ -47,7 +47,8 @@ type Level struct {
 	seen                   time.Time // when virtual and demand were brought up to date
 	demand                 demand
 	tally                  tally
-	saturated              []flow // memory that is used again
+	saturated              []flow            // memory that is used again
+	servers                map[string]*Level // of requests that other servers answer
 }
 
 // tally counts since the level is there.
@@ -69,6 +70,29 @@ func (l *Level) configure(uid types.UID, q queuing, b bounds) {
 		l.queues = append(l.queues, &queue{})
 	}
 	l.trimLocked()
+	for _, server := range l.servers {
+		server.configure(uid, q, b)
+	}
+}
+
+// of is the level itself or, for requests that another server answers, another one with as many seats and queues. Its
+// seats are not lent: it gets those that the configuration names. Its lock is taken after that of the level.
+func (l *Level) of(server string, now time.Time) *Level {
+	if server == "" {
+		return l
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	own := l.servers[server]
+	if own == nil {
+		if l.servers == nil {
+			l.servers = map[string]*Level{}
+		}
+		own = newLevel(l.name, l.turns, now)
+		own.configure(l.uid, l.queuing, l.bounds)
+		l.servers[server] = own
+	}
+	return own
 }
 
 // trimLocked drops queues beyond those that the configuration has, once they are empty.
