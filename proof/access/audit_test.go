@@ -14,7 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/millrace/millrace"
 	"github.com/millrace/millrace/internal/server/audit"
@@ -119,4 +121,48 @@ func TestAWatchIsWrittenDownWhenItStarts(t *testing.T) {
 		t.Errorf("%v", stages)
 	}
 	w.Stop()
+}
+
+func TestTheEncodingChangesNothingOfWhatIsWrittenDown(t *testing.T) {
+	const rules = "- {level: None, users: ['system:kube-controller-manager']}\n- {level: RequestResponse, resources: [{group: '', resources: [configmaps]}]}\n- {level: None}"
+	o, events := audited(t, millrace.Options{Controllers: []string{}, NoScheduler: true}, rules)
+	c := start(t, o)
+	all := func() *rest.Request {
+		return c.admin.CoreV1().RESTClient().Get().AbsPath("/api/v1/namespaces/default/configmaps")
+	}
+	written := func(kind types.PatchType, name, body string) {
+		t.Helper()
+		p := c.admin.CoreV1().RESTClient().Patch(kind).AbsPath("/api/v1/namespaces/default/configmaps/"+name).Param("fieldManager", "audited")
+		_, err := p.SetHeader("Accept", "application/yaml").Body([]byte(body)).DoRaw(c.ctx)
+		c.must(err)
+	}
+	written(types.ApplyYAMLPatchType, "marked", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: marked\ndata: {k: secret}\n")
+	written(types.MergePatchType, "marked", `{"data":{"n":"secret"}}`+strings.Repeat(" ", 2<<20))
+	const protobuf, metadata = "application/vnd.kubernetes.protobuf", ";g=meta.k8s.io;v=v1"
+	read := []struct{ name, accept string }{
+		{"", protobuf + ";as=PartialObjectMetadataList" + metadata}, {"marked", protobuf + ";as=PartialObjectMetadata" + metadata},
+	}
+	for _, accept := range []string{"application/json", "application/yaml", protobuf} {
+		read = append(read, struct{ name, accept string }{"", accept}, struct{ name, accept string }{"marked", accept})
+	}
+	for _, r := range read {
+		_, err := all().Suffix(r.name).SetHeader("Accept", r.accept).DoRaw(c.ctx)
+		c.must(err)
+	}
+	n := 0
+	for _, e := range events() {
+		if e.Stage != auditv1.StageResponseComplete || e.User.Username != "admin" {
+			continue
+		}
+		n++
+		if e.ResponseObject == nil || !bytes.Contains(e.ResponseObject.Raw, []byte(`"marked"`)) || e.Annotations["audit.k8s.io/truncated"] != "" {
+			t.Errorf("%s %s by %s: the answer is not written down", e.Verb, e.RequestURI, e.UserAgent)
+		}
+		if e.Verb == "patch" && (e.RequestObject == nil || !bytes.Contains(e.RequestObject.Raw, []byte(`"secret"`))) {
+			t.Errorf("%s %s: what was sent is not written down", e.Verb, e.RequestURI)
+		}
+	}
+	if n != len(read)+2 {
+		t.Errorf("%d requests are written down", n)
+	}
 }

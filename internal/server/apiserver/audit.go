@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"io"
+	"mime"
 	"net/http"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/millrace/millrace/internal/server/apiserver/internal/status"
 	"github.com/millrace/millrace/internal/server/audit"
@@ -130,51 +132,76 @@ func (c *call) annotate() func(key, value string) {
 	return c.record.Annotate
 }
 
-// sent returns the object of the response, as JSON or as an object that can be encoded as JSON.
+// sent returns the object of the response, as text or as an object that can be encoded as JSON.
 func (c *call) sent() any {
 	b, whole := c.copied.Bytes()
+	h := c.Writer.Header()
+	if whole && h.Get("Content-Encoding") == "gzip" {
+		var err error
+		if b, whole, err = unpacked(b); err != nil {
+			return nil
+		}
+	}
 	if !whole {
 		c.record.Truncated()
 		return nil
 	}
-	h := c.Writer.Header()
-	if h.Get("Content-Encoding") == "gzip" {
-		z, err := gzip.NewReader(bytes.NewReader(b))
-		if err != nil {
-			return nil
-		}
-		if b, err = io.ReadAll(io.LimitReader(z, 16<<20)); err != nil {
-			return nil
-		}
+	if message, ok := bytes.CutPrefix(b, []byte("k8s\x00")); ok {
+		return c.fromProto(message)
 	}
-	if bytes.HasPrefix(b, []byte("k8s\x00")) {
-		return c.fromProto(b[4:])
-	}
-	if strings.HasPrefix(h.Get("Content-Type"), "application/json") {
+	switch form, _, _ := mime.ParseMediaType(h.Get("Content-Type")); form {
+	case "application/json", "application/yaml":
 		return b
 	}
 	return nil
 }
 
-// fromProto decodes a message of the request's kind, or a Status. Lists in protobuf are not recorded.
+// unpacked is the text of a response that was compressed, and whether that is all of it.
+func unpacked(b []byte) (text []byte, whole bool, err error) {
+	z, err := gzip.NewReader(bytes.NewReader(b))
+	if err != nil {
+		return nil, false, err
+	}
+	text, err = io.ReadAll(io.LimitReader(z, audit.LongestBody+1))
+	return text, len(text) <= audit.LongestBody, err
+}
+
+// fromProto decodes a message: an object or a list of the request's kind, its metadata, or what an action answers.
 func (c *call) fromProto(b []byte) any {
 	var u runtime.Unknown
 	if u.Unmarshal(b) != nil {
 		return nil
 	}
-	var o runtime.Object
-	switch {
-	case u.Kind == "Status":
-		o = &metav1.Status{}
-	case c.Face != nil && u.Kind == c.Face.Kind:
-		o = c.Face.New()
-	default:
+	gvk := schema.FromAPIVersionAndKind(u.APIVersion, u.Kind)
+	o, ok := c.messageOf(gvk).(protoMessage)
+	if !ok || o.Unmarshal(u.Raw) != nil {
 		return nil
 	}
-	m, ok := o.(interface{ Unmarshal([]byte) error })
-	if !ok || m.Unmarshal(u.Raw) != nil {
-		return nil
-	}
-	o.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(u.APIVersion, u.Kind))
+	o.GetObjectKind().SetGroupVersionKind(gvk)
 	return o
+}
+
+// protoMessage is an object that can be read from protobuf.
+type protoMessage interface {
+	runtime.Object
+	Unmarshal([]byte) error
+}
+
+// messageOf makes an object of a kind; nil if nobody knows the kind.
+func (c *call) messageOf(gvk schema.GroupVersionKind) runtime.Object {
+	switch {
+	case gvk.Kind == "Status":
+		return &metav1.Status{}
+	case gvk.Kind == "PartialObjectMetadata":
+		return &metav1.PartialObjectMetadata{}
+	case gvk.Kind == "PartialObjectMetadataList":
+		return &metav1.PartialObjectMetadataList{}
+	}
+	if o, err := scheme.Scheme.New(gvk); err == nil {
+		return o
+	}
+	if c.Face != nil && gvk == c.Face.GroupVersionKind {
+		return c.Face.New()
+	}
+	return nil
 }

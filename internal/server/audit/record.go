@@ -1,7 +1,9 @@
 package audit
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/millrace/millrace/internal/server/auth"
 )
@@ -32,8 +35,9 @@ type Record struct {
 // IDHeader names a request across servers. Answers have it too.
 const IDHeader = "Audit-Id"
 
-// longestBody bounds what is kept of the body of a request or an answer.
-const longestBody = 1 << 20
+// LongestBody bounds what is kept of the body of a request or an answer. No request and no single object comes near it,
+// however it is encoded: only very long lists are left out.
+const LongestBody = 16 << 20
 
 // truncated is the annotation of an event that lacks a body.
 const truncated = "audit.k8s.io/truncated"
@@ -46,7 +50,7 @@ func ID(r *http.Request) string {
 	return newID()
 }
 
-// Body takes a copy of what is sent, up to longestBody.
+// Body takes a copy of what is sent, up to LongestBody.
 type Body struct {
 	b    []byte
 	more bool
@@ -54,7 +58,7 @@ type Body struct {
 
 // Write implements io.Writer.
 func (b *Body) Write(p []byte) (int, error) {
-	if b.more = b.more || len(b.b)+len(p) > longestBody; !b.more {
+	if b.more = b.more || len(b.b)+len(p) > LongestBody; !b.more {
 		b.b = append(b.b, p...)
 	}
 	return len(p), nil
@@ -251,13 +255,9 @@ func (r *Record) body(o any) []byte {
 			return nil
 		}
 	}
-	if len(text) > longestBody {
-		r.Truncated()
-		return nil
-	}
 	if given || r.rule.omitManagedFields {
-		var tree any
-		if json.Unmarshal(text, &tree) != nil {
+		tree, ok := parse(text)
+		if !ok {
 			return nil
 		}
 		if r.rule.omitManagedFields {
@@ -265,7 +265,21 @@ func (r *Record) body(o any) []byte {
 		}
 		text, _ = json.Marshal(tree)
 	}
+	if len(text) > LongestBody {
+		r.Truncated()
+		return nil
+	}
 	return text
+}
+
+// parse reads JSON, or YAML: a client chooses how it writes, and must not choose by that what is written down.
+func parse(text []byte) (tree any, ok bool) {
+	numbers := json.NewDecoder(bytes.NewReader(text))
+	numbers.UseNumber()
+	if numbers.Decode(&tree) == nil && numbers.Decode(new(any)) == io.EOF {
+		return tree, true
+	}
+	return tree, yaml.Unmarshal(text, &tree) == nil
 }
 
 func withoutManagedFields(tree any) {
