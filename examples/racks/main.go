@@ -12,10 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/millrace/millrace/internal/scheduler"
-	"github.com/millrace/millrace/internal/scheduler/plugin"
-	"github.com/millrace/millrace/internal/scheduler/rules"
 	"github.com/millrace/millrace/loop"
+	"github.com/millrace/millrace/scheduler"
 )
 
 const name = "rack-scheduler"
@@ -38,29 +36,16 @@ func main() {
 }
 
 func rackScheduler(c *loop.Clients) loop.Runner {
-	set := rules.Defaults()
-	set.Filters = append(set.Filters, racks{})
-	o := scheduler.For(c)
-	o.Profiles = []scheduler.Profile{{SchedulerName: name, Rules: set}}
-	o.Recorder = c.Named(name).Recorder
-	return scheduler.New(o)
+	return scheduler.New(c, scheduler.Options{Name: name, Rules: []scheduler.Rule{{
+		Name:   "Racks",
+		Read:   func(pod *corev1.Pod) string { return pod.Annotations["rack"] },
+		Filter: inRack,
+	}}})
 }
 
-// racks is the rule. The scheduler may share results among pods for which it reads the same values.
-type racks struct{}
-
-func (racks) Name() string                   { return "Racks" }
-func (racks) ReadPod(pod *corev1.Pod) string { return pod.Annotations["rack"] }
-
-// Skip skips pods without the annotation.
-func (r racks) Skip(demand *plugin.Demand) bool { return demand.Read(r.Name()) == "" }
-
-// Lasting means that preempting other pods on the node would not help.
-var elsewhere = plugin.Verdict{Plugin: "Racks", Reasons: []string{"node(s) were in another rack"}, Lasting: true}
-
-func (r racks) Filter(demand *plugin.Demand, node *plugin.Node) *plugin.Verdict {
-	if node.Labels["rack"] != demand.Read(r.Name()) {
-		return &elsewhere
+func inRack(rack string, node scheduler.Node) *scheduler.Refusal {
+	if node.Labels()["rack"] != rack {
+		return &scheduler.Refusal{Reason: "node(s) were in another rack", Final: true} // preempting pods of the node would not help
 	}
 	return nil
 }

@@ -68,11 +68,14 @@ var arrows = map[string][]string{
 	"internal": {"demand"},
 	"demand":   {}, // the resource requests of pods, computed in one place for all of the above
 
+	// The scheduler for others, with rules of their own.
+	"public scheduler": {"scheduler", "loop"},
+
 	// What stands beside the house.
 	"millracetest": {"", "informer", "watch"},
 	"envtest":      {"", "server/pki"},
 	"proof":        {""},
-	"examples":     {"loop", "informer", "scheduler"},
+	"examples":     {"loop", "informer", "public scheduler"},
 	"faults":       {},
 	"bench":        {"server/pki", "server/store"},
 }
@@ -135,6 +138,7 @@ var wings = []string{"server", "controllers", "scheduler", "kubelet", "network",
 // room returns the directory to which a package belongs: its first path element, that of a wing without "internal", and below server the
 // first two.
 func room(path string) string {
+	whole := path
 	if inner, below := strings.CutPrefix(path, "internal/"); below {
 		if wing, _, _ := strings.Cut(inner, "/"); slices.Contains(wings, wing) {
 			path = inner
@@ -144,6 +148,8 @@ func room(path string) string {
 	switch {
 	case path == ".":
 		return ""
+	case parts[0] == "scheduler" && !strings.HasPrefix(whole, "internal/"):
+		return "public scheduler"
 	case parts[0] == "server" && len(parts) > 1:
 		return parts[0] + "/" + parts[1]
 	}
