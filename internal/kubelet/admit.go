@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/internal/demand"
 	"github.com/millrace/millrace/internal/kubelet/gate"
-	"github.com/millrace/millrace/internal/kubelet/source"
 	"github.com/millrace/millrace/internal/kubelet/worker"
 )
 
@@ -44,7 +44,7 @@ func (k *Kubelet) fits(ctx context.Context, pod *corev1.Pod) *worker.Rejection {
 	if r := taken.Refuse(&claim, &room); r != nil {
 		return r
 	}
-	if source.Static(pod) || k.self == nil {
+	if k.config.Static(pod) || k.self == nil {
 		return nil
 	}
 	n, ok := k.self.Lookup(informer.Key{Name: k.options.Name})
@@ -57,7 +57,7 @@ func (k *Kubelet) fits(ctx context.Context, pod *corev1.Pod) *worker.Rejection {
 // taken returns the resources that all other pods have.
 func (k *Kubelet) taken(pod *corev1.Pod) gate.Taken {
 	others := slices.DeleteFunc(k.config.Pods(), func(p *corev1.Pod) bool {
-		return p.UID == pod.UID || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || !k.crew.Admitted(informer.KeyOf(p))
+		return p.UID == pod.UID || demand.Finished(p.Status.Phase) || !k.crew.Admitted(p)
 	})
 	var taken gate.Taken
 	for _, p := range others {

@@ -11,7 +11,6 @@ import (
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/internal/demand"
 	"github.com/millrace/millrace/internal/kubelet/pressure"
-	"github.com/millrace/millrace/internal/kubelet/source"
 	"github.com/millrace/millrace/internal/kubelet/stats"
 	"github.com/millrace/millrace/internal/kubelet/worker"
 )
@@ -20,7 +19,6 @@ const (
 	pressureEvery = 10 * time.Second
 	// shortestGrace is the grace period of pods that must go at once.
 	shortestGrace = time.Second
-	evicted       = "Evicted"
 )
 
 // guard protects the node from running out of resources: it removes unused containers and images, and evicts pods if that is not
@@ -139,7 +137,7 @@ func (k *Kubelet) notePressure(short []pressure.Shortage) {
 }
 
 func (k *Kubelet) evict(pod *corev1.Pod, message string, within time.Duration) {
-	k.crew.Evict(pod.UID, &worker.Rejection{Reason: evicted, Message: message, Within: within})
+	k.crew.Evict(pod.UID, &worker.Rejection{Reason: worker.Evicted, Message: message, Within: within})
 }
 
 // uses returns how much of the short resource each running pod uses.
@@ -157,10 +155,10 @@ func (k *Kubelet) uses(ctx context.Context, s pressure.Signal) []pressure.Use {
 	for i := range summary {
 		p := &summary[i]
 		pod := pods[p.Ref.UID]
-		if pod == nil || !k.crew.Admitted(informer.KeyOf(pod)) {
+		if pod == nil || !k.crew.Evictable(pod) {
 			continue
 		}
-		u := pressure.Use{Pod: pod, Static: source.Static(pod), Containers: map[string]int64{}}
+		u := pressure.Use{Pod: pod, Static: k.config.Static(pod), Containers: map[string]int64{}}
 		for _, c := range p.Containers {
 			used := usedOf(&c, s)
 			u.Used += used
@@ -195,7 +193,7 @@ func usedOf(c *stats.Container, s pressure.Signal) int64 {
 // underPressure returns why a node with a shortage rejects a pod, or nil.
 func (k *Kubelet) underPressure(pod *corev1.Pod) *worker.Rejection {
 	held := k.pressed.Conditions()
-	if len(held) == 0 || source.Static(pod) && priorityOf(pod) >= maxPriority {
+	if len(held) == 0 || k.config.Static(pod) && priorityOf(pod) >= maxPriority {
 		return nil
 	}
 	if len(held) == 1 && held[corev1.NodeMemoryPressure] && (pod.Status.QOSClass != corev1.PodQOSBestEffort || demand.Tolerates(pod.Spec.Tolerations, &memoryPressure)) {
@@ -207,7 +205,7 @@ func (k *Kubelet) underPressure(pod *corev1.Pod) *worker.Rejection {
 			words = append(words, kind)
 		}
 	}
-	return &worker.Rejection{Reason: evicted, Message: fmt.Sprintf("The node had condition: %v. ", words)}
+	return &worker.Rejection{Reason: worker.Evicted, Message: fmt.Sprintf("The node had condition: %v. ", words)}
 }
 
 var memoryPressure = corev1.Taint{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoSchedule}

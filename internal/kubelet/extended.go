@@ -51,7 +51,7 @@ func (k *Kubelet) devicePlugins() string {
 
 // activePods returns the pods that were admitted and have not ended.
 func (k *Kubelet) activePods() []*corev1.Pod {
-	return slices.DeleteFunc(k.config.Pods(), func(p *corev1.Pod) bool { return !k.crew.Admitted(informer.KeyOf(p)) })
+	return slices.DeleteFunc(k.config.Pods(), func(p *corev1.Pod) bool { return !k.crew.Admitted(p) })
 }
 
 // syncPods syncs the pods with some UIDs.

@@ -42,13 +42,13 @@ func (m *mirrors) report(pod *corev1.Pod, status *corev1.PodStatus) {
 // sync makes the mirror pod of a static pod, replaces it or removes it.
 func (m *mirrors) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
 	static, wanted := m.kubelet.config.Pod(key)
-	wanted = wanted && source.Static(static)
+	wanted = wanted && m.kubelet.config.Static(static)
 	mirror, shown := m.kubelet.api.Pod(key)
 	if shown && !source.Mirror(mirror) {
 		return loop.Result{}, nil // the name belongs to an ordinary pod
 	}
 	if shown && (!wanted || mirror.DeletionTimestamp != nil || mirror.Annotations[corev1.MirrorPodAnnotationKey] != static.Annotations[hashAnnotation]) {
-		return loop.Result{}, m.remove(ctx, mirror)
+		return loop.Result{}, m.kubelet.reporter.Remove(ctx, mirror)
 	}
 	if !wanted {
 		m.mu.Lock()
@@ -80,17 +80,6 @@ func (m *mirrors) create(ctx context.Context, static *corev1.Pod) error {
 	_, err := kube.CoreV1().Pods(mirror.Namespace).Create(ctx, mirror, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return nil // the watch will show it
-	}
-	return err
-}
-
-func (m *mirrors) remove(ctx context.Context, mirror *corev1.Pod) error {
-	now := int64(0)
-	err := m.kubelet.kube().CoreV1().Pods(mirror.Namespace).Delete(ctx, mirror.Name, metav1.DeleteOptions{
-		GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &mirror.UID},
-	})
-	if apierrors.IsNotFound(err) {
-		return nil
 	}
 	return err
 }

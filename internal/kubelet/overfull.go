@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/internal/kubelet/pressure"
 	"github.com/millrace/millrace/internal/kubelet/stats"
 )
@@ -15,7 +14,7 @@ import (
 // evictOverfull evicts pods with an emptyDir volume above its size limit.
 func (k *Kubelet) evictOverfull() {
 	for _, pod := range k.config.Pods() {
-		if !k.crew.Admitted(informer.KeyOf(pod)) {
+		if !k.crew.Evictable(pod) {
 			continue
 		}
 		for i := range pod.Spec.Volumes {
@@ -36,7 +35,7 @@ func (k *Kubelet) evictOverfull() {
 func (k *Kubelet) evictStored(ctx context.Context) {
 	bounded := map[string]*corev1.Pod{}
 	for _, pod := range k.config.Pods() {
-		if _, ok := storageLimit(pod); ok && k.crew.Admitted(informer.KeyOf(pod)) {
+		if _, ok := storageLimit(pod); ok && k.crew.Evictable(pod) {
 			bounded[string(pod.UID)] = pod
 		}
 	}

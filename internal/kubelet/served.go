@@ -13,6 +13,7 @@ import (
 	streaming "k8s.io/cri-streaming/pkg/streaming/remotecommand"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/internal/demand"
 	"github.com/millrace/millrace/internal/kubelet/container"
 	"github.com/millrace/millrace/internal/kubelet/logs"
 	"github.com/millrace/millrace/internal/kubelet/server"
@@ -61,7 +62,7 @@ func (s served) Logs(ctx context.Context, pod *corev1.Pod, name string, o *corev
 	options := logs.Options{Follow: o.Follow && !o.Previous, Tail: o.TailLines, Limit: o.LimitBytes, Timestamps: o.Timestamps, Ended: s.ended(ctx, pod, run.ID)}
 	switch {
 	case o.SinceSeconds != nil:
-		options.Since = time.Now().Add(-time.Duration(*o.SinceSeconds) * time.Second)
+		options.Since = time.Now().Add(-demand.Seconds(*o.SinceSeconds))
 	case o.SinceTime != nil:
 		options.Since = o.SinceTime.Time
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/millrace/millrace/internal/demand"
 	"github.com/millrace/millrace/internal/kubelet/container"
 )
 
@@ -114,7 +115,7 @@ func (r *Runtime) runOf(ctx context.Context, c *runtimeapi.Container) container.
 		State: stateOf(c.State), CreatedAt: moment(c.CreatedAt), Image: c.Annotations[annotationImage], ImageRef: c.ImageRef, LogPath: c.Annotations[annotationLog],
 	}
 	if seconds, err := strconv.ParseInt(c.Annotations[annotationGrace], 10, 64); err == nil {
-		run.Grace = time.Duration(seconds) * time.Second
+		run.Grace = demand.Seconds(seconds)
 	}
 	run.PreStop, run.Ports = hook(c.Annotations)
 	if images := c.Annotations[annotationVolumes]; images != "" {

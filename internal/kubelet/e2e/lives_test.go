@@ -87,13 +87,16 @@ var lives = []life{
 		}},
 	{name: "sidecars start before and end after the rest", policy: corev1.RestartPolicyNever, init: []part{{name: "side", play: play{lasts: true}, more: sidecar}},
 		parts: []part{{name: "main", play: play{after: 300 * time.Millisecond}}}, story: sidecars},
-	{name: "a pod that is active for too long fails", parts: []part{{name: "main", play: play{lasts: true}}}, edit: func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = new(int64(1)) },
-		story: func(t *testing.T, s *stage, pod *corev1.Pod) {
-			status := s.until(pod, "Failed", in(corev1.PodFailed))
-			if status.Reason != "DeadlineExceeded" {
-				t.Errorf("the reason is %q", status.Reason)
-			}
-		}},
+	{name: "a pod that is active for too long fails, after its grace period", parts: []part{{name: "main", play: play{lasts: true, ends: time.Second}}}, edit: func(p *corev1.Pod) {
+		p.Spec.ActiveDeadlineSeconds, p.Spec.TerminationGracePeriodSeconds = new(int64(5)), new(int64(60))
+	}, story: tooLong},
+	{name: "a pod can be deleted while its postStart hook runs", parts: []part{{name: "main", play: play{lasts: true}, more: func(_ *corev1.Pod, c *corev1.Container) {
+		c.Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 3600}}}
+	}}}, story: endsInHook},
+	{name: "a kubelet that starts anew keeps what probes have found", parts: []part{{name: "main", play: play{lasts: true}, more: func(_ *corev1.Pod, c *corev1.Container) {
+		c.ReadinessProbe, c.StartupProbe = probe("true"), probe("true")
+		c.StartupProbe.Exec.Command = []string{"mkdir", "/once"} // passes only once
+	}}}, story: staysReady},
 	{name: "who does not end within its grace is killed", parts: []part{{name: "main", play: play{lasts: true, slow: true}}}, edit: func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(1)) },
 		story: func(_ *testing.T, s *stage, pod *corev1.Pod) {
 			s.until(pod, "ready", ready)
@@ -298,6 +301,44 @@ func successor(t *testing.T, s *stage, pod *corev1.Pod) {
 	}
 	s.remove(next)
 	s.gone(next)
+}
+
+func tooLong(t *testing.T, s *stage, pod *corev1.Pod) {
+	s.until(pod, "ready", ready)
+	status := s.until(pod, "out of service", func(st *corev1.PodStatus) bool { return st.Phase == corev1.PodFailed || !ready(st) })
+	if status.Phase != corev1.PodRunning || of(status, "main").State.Running == nil {
+		t.Errorf("while its container stops, the pod is %+v", status)
+	}
+	status = s.until(pod, "Failed", in(corev1.PodFailed))
+	if ended := of(status, "main").State.Terminated; status.Reason != "DeadlineExceeded" || ended == nil || ended.ExitCode != 0 {
+		t.Errorf("the reason is %q, and the container has ended as %+v", status.Reason, ended)
+	}
+}
+
+func endsInHook(t *testing.T, s *stage, pod *corev1.Pod) {
+	for state := (container.Pod{}); !state.Runs(); s.pause(20 * time.Millisecond) {
+		var err error
+		if state, err = s.options.Runtime.Pod(s.ctx, pod.UID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.remove(pod)
+	s.gone(pod)
+}
+
+func staysReady(t *testing.T, s *stage, pod *corev1.Pod) {
+	before := *of(s.until(pod, "ready", ready), "main")
+	s.end()
+	s.begin()
+	s.crew.Changed(keyOf(pod))
+	for began := time.Now(); time.Since(began) < 4*time.Second; s.pause(50 * time.Millisecond) { // some periods of the probes
+		now, _ := s.wanted(keyOf(pod))
+		if c := of(&now.Status, "main"); c.ContainerID != before.ContainerID || !ready(&now.Status) || !*c.Started {
+			t.Fatalf("after the restart the container is %+v; before it was %+v", c, before)
+		}
+	}
+	s.remove(pod)
+	s.gone(pod)
 }
 
 func restarted(t *testing.T, s *stage, pod *corev1.Pod) {

@@ -52,16 +52,20 @@ type play struct {
 	after time.Duration
 	code  int
 	lasts bool
-	slow  bool // takes no notice of being asked to stop
+	slow  bool          // takes no notice of being asked to stop
+	ends  time.Duration // how long it takes to stop when it is asked to
 	says  string
 }
 
 // shell is a play for a real container.
 func (p play) shell() []string {
 	var s strings.Builder
-	if p.slow {
+	switch {
+	case p.slow:
 		s.WriteString("trap '' TERM; ")
-	} else {
+	case p.ends > 0:
+		fmt.Fprintf(&s, "trap 'sleep %.2f; exit 0' TERM; ", p.ends.Seconds())
+	default:
 		s.WriteString("trap 'exit 0' TERM; ")
 	}
 	if p.says != "" {
@@ -86,8 +90,11 @@ func (p play) script(pod *corev1.Pod, name string) {
 	if p.says != "" {
 		note("message", p.says)
 	}
-	if p.slow {
+	switch {
+	case p.slow:
 		note("stop-delay", "1h")
+	case p.ends > 0:
+		note("stop-delay", p.ends.String())
 	}
 	if p.lasts {
 		note("run-for", "1000h")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
@@ -127,11 +128,24 @@ func TestPodsOfOtherNodesAreLeftAlone(t *testing.T) {
 		for _, node := range []string{"", "hollow-1", "real"} {
 			c.create("p"+node, func(p *corev1.Pod) { p.Spec.NodeName = node })
 		}
-		c.create("mirror", func(p *corev1.Pod) { p.Annotations[corev1.MirrorPodAnnotationKey] = "x" })
+		c.create("mirror", func(p *corev1.Pod) { p.Spec.NodeName, p.Annotations[corev1.MirrorPodAnnotationKey] = "real", "x" })
 		pass(time.Minute)
 		for _, name := range []string{"p", "phollow-1", "preal", "mirror"} {
 			if s := c.pod(name).Status; s.StartTime != nil || s.Phase != "" {
 				t.Errorf("the status of %s was written: %+v", name, s)
+			}
+		}
+	})
+}
+
+// A pod that says it is a mirror pod is run by nobody, and could not end either.
+func TestAMirrorPodOfAHollowNodeIsRemoved(t *testing.T) {
+	inCluster(t, Options{Nodes: 1}, func(t *testing.T, c *cluster) {
+		for _, hash := range []string{"", "x"} {
+			c.create("mirror"+hash, func(p *corev1.Pod) { p.Annotations[corev1.MirrorPodAnnotationKey] = hash })
+			pass(time.Minute)
+			if _, err := c.kube.CoreV1().Pods("default").Get(t.Context(), "mirror"+hash, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+				t.Errorf("the mirror pod with the hash %q is still there: %v", hash, err)
 			}
 		}
 	})

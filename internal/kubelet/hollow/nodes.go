@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/internal/kubelet/node"
 	"github.com/millrace/millrace/internal/kubelet/server"
+	"github.com/millrace/millrace/internal/kubelet/source"
 	"github.com/millrace/millrace/internal/kubelet/worker"
 	"github.com/millrace/millrace/loop"
 )
@@ -64,6 +65,7 @@ type Nodes struct {
 	runtime    *Runtime
 	crew       *worker.Crew
 	reporter   *worker.Reporter
+	mirrors    *loop.Loop // removes mirror pods
 	heartbeats *node.Heartbeats
 	server     *server.Server
 	first      uint32
@@ -89,6 +91,7 @@ func New(o Options) (*Nodes, error) {
 	n.first = uint32(base[0])<<24 | uint32(base[1])<<16 | uint32(base[2])<<8
 	n.runtime = NewRuntime(n.podRange)
 	n.reporter = worker.NewReporter(worker.ReporterOptions{Kube: o.Clients.Kube, Cached: n.pods.Lookup, Workers: o.Workers, Clients: o.Clients, As: o.As})
+	n.mirrors = &loop.Loop{Name: "mirrors", Clients: o.Clients, Workers: 2, Sync: n.removeMirror}
 	n.crew = worker.New(worker.Options{
 		Runtime: n.runtime, Images: n.runtime, Wanted: n.wanted, Report: n.report, Gone: n.gone,
 		Addresses: n.addresses, Admit: n.admit, Resize: n.rooms.resize, Workers: o.Workers, Clients: o.Clients, Logger: o.Logger, Record: n.recorder(),
@@ -134,12 +137,12 @@ func withDefaults(capacity corev1.ResourceList) corev1.ResourceList {
 
 // Run keeps the nodes alive and their pods running until ctx ends. The caller must run the informers of Clients too.
 func (n *Nodes) Run(ctx context.Context) error {
-	handling := n.pods.Handle(informer.Handler[*corev1.Pod]{Name: "hollow", Changed: n.crew.Changed})
+	handling := n.pods.Handle(informer.Handler[*corev1.Pod]{Name: "hollow", Changed: n.changed})
 	defer func() {
 		handling.Close()
 		<-handling.Done()
 	}()
-	runners := []loop.Runner{n.heartbeats, n.reporter, n.crew}
+	runners := []loop.Runner{n.heartbeats, n.reporter, n.crew, n.mirrors}
 	if n.server != nil {
 		runners = append(runners, n.server)
 	}
@@ -149,7 +152,7 @@ func (n *Nodes) Run(ctx context.Context) error {
 // wanted returns a pod of one of these nodes.
 func (n *Nodes) wanted(key worker.Key) (*corev1.Pod, bool) {
 	pod, ok := n.pods.Lookup(key)
-	if !ok || !n.has(pod.Spec.NodeName) || pod.Annotations[corev1.MirrorPodAnnotationKey] != "" {
+	if !ok || !n.has(pod.Spec.NodeName) || source.Mirror(pod) {
 		return nil, false
 	}
 	return pod, true

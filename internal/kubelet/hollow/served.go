@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace/millrace/internal/demand"
 	"github.com/millrace/millrace/internal/kubelet/container"
 	"github.com/millrace/millrace/internal/kubelet/server"
 	"github.com/millrace/millrace/internal/kubelet/stats"
@@ -75,7 +76,7 @@ func (s served) Logs(ctx context.Context, pod *corev1.Pod, name string, o *corev
 func text(script string, run *container.Container, o *corev1.PodLogOptions) string {
 	since := time.Time{}
 	if o.SinceSeconds != nil {
-		since = time.Now().Add(-time.Duration(*o.SinceSeconds) * time.Second)
+		since = time.Now().Add(-demand.Seconds(*o.SinceSeconds))
 	} else if o.SinceTime != nil {
 		since = o.SinceTime.Time
 	}

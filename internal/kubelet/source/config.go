@@ -162,13 +162,26 @@ func (c *Config) Ready() bool {
 	return true
 }
 
-// Static reports whether a pod comes from another source than the API server.
-func Static(pod *corev1.Pod) bool {
-	s, ok := pod.Annotations[sourceAnnotation]
-	return ok && s != string(API)
+// SourceOf returns where a wanted pod comes from. What a pod says of itself does not count: anybody who may create a pod could write it.
+// A pod that no source wants, or no longer wants under this UID, has no source.
+func (c *Config) SourceOf(pod *corev1.Pod) (Name, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	w, ok := c.pods[informer.KeyOf(pod)]
+	if !ok || w.pod.UID != pod.UID {
+		return "", false
+	}
+	return w.source, true
 }
 
-// Mirror reports whether a pod is the mirror pod of a static pod.
+// Static reports whether a wanted pod comes from another source than the API server, so that only this source can delete it.
+func (c *Config) Static(pod *corev1.Pod) bool {
+	s, ok := c.SourceOf(pod)
+	return ok && s != API
+}
+
+// Mirror reports whether a pod of the API server claims to be the mirror pod of a static pod. Such a pod is never run: it is shown for a
+// static pod that this node has, and removed if there is none.
 func Mirror(pod *corev1.Pod) bool {
 	_, ok := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	return ok

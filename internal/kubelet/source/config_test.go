@@ -75,6 +75,28 @@ func TestTheFirstSourceOfANameWins(t *testing.T) {
 	}
 }
 
+// A pod's annotations are its creator's. Where it comes from is known from who has brought it.
+func TestASourceIsKnownFromWhereAPodComesFrom(t *testing.T) {
+	claim := func(source string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Annotations = map[string]string{sourceAnnotation: source} }
+	}
+	c, _ := heard(File, HTTP, API)
+	c.Set(File, []*corev1.Pod{podOf("f", claim("api"))})
+	c.Set(HTTP, []*corev1.Pod{podOf("h")})
+	c.Set(API, []*corev1.Pod{podOf("a", claim("file"))})
+	for name, want := range map[string]Name{"f": File, "h": HTTP, "a": API, "none": ""} {
+		if got, _ := c.SourceOf(podOf(name)); got != want {
+			t.Errorf("the pod %s comes from %q, want %q", name, got, want)
+		}
+		if got := c.Static(podOf(name)); got != (want == File || want == HTTP) {
+			t.Errorf("the pod %s is static: %t", name, got)
+		}
+	}
+	if _, ok := c.SourceOf(podOf("f", func(p *corev1.Pod) { p.UID = "other" })); ok {
+		t.Error("a pod that nobody wants has the source of another one of its name")
+	}
+}
+
 func TestAPodWithAnotherUIDIsAnotherPod(t *testing.T) {
 	c, told := heard(API)
 	c.Set(API, []*corev1.Pod{podOf("x")})

@@ -68,7 +68,7 @@ func TestManifestsBecomePodsOfTheNode(t *testing.T) {
 	p := pods[0]
 	probe := p.Spec.Containers[0].ReadinessProbe
 	switch {
-	case p.Namespace != "default", p.UID == "", p.Spec.NodeName != "n1", !Static(p), p.Annotations[hashAnnotation] == "":
+	case p.Namespace != "default", p.UID == "", p.Spec.NodeName != "n1", p.Annotations[sourceAnnotation] != "file", p.Annotations[hashAnnotation] == "":
 		t.Errorf("the pod is %+v", p.ObjectMeta)
 	case p.Spec.RestartPolicy != corev1.RestartPolicyAlways, *p.Spec.TerminationGracePeriodSeconds != 30, p.Status.QOSClass != corev1.PodQOSBestEffort:
 		t.Errorf("the defaults are missing: %+v", p.Spec)

@@ -124,7 +124,7 @@ func (t *syncTask) absent(c *corev1.Container, s, before *corev1.ContainerStatus
 // vanished reports whether the last status of a container that is gone is kept. That is so for init containers, which the runtime
 // may have removed, and for all containers once the pod has ended.
 func (t *syncTask) vanished(before *corev1.ContainerStatus, initial bool) bool {
-	return t.record.ended || finished(t.pod.Status.Phase) || initial && before.State.Terminated != nil && t.initialized()
+	return t.record.ended || demand.Finished(t.pod.Status.Phase) || initial && before.State.Terminated != nil && t.initialized()
 }
 
 // withMessage returns a container's state with its termination message.

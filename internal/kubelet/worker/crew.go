@@ -41,10 +41,8 @@ type Options struct {
 	Health func(pod *corev1.Pod, c *corev1.Container) []corev1.ResourceStatus
 	// Record records events. Nil drops them.
 	Record loop.Recorder
-	// Workers is how many pods are synced at the same time: 64 by default.
+	// Workers is how many pods are synced at the same time: 64 by default. Those that wait for an image, a hook or a volume do not count.
 	Workers int
-	// Static reports whether a pod comes from a file or a URL, so that only this source can delete it.
-	Static func(*corev1.Pod) bool
 	// Logs is the directory of container logs.
 	Logs string
 	// Backoff delays the restart of crashed containers and the retry of failed pulls. The defaults are 10 s and 5 minutes.
@@ -90,13 +88,14 @@ type Crew struct {
 	loop  *loop.Loop
 	probe *prober
 
-	mu      sync.Mutex // guards records and uids
+	mu      sync.Mutex // guards the fields below it, up to the next mutex
 	records map[Key]*record
-	uids    map[string]Key // finds the pod of a runtime event
+	syncs   map[Key]*detachable // those that are under way
+	uids    map[string]Key      // finds the pod of a runtime event
 
 	admission sync.Mutex // held while Admit decides
 
-	background sync.WaitGroup // containers that are being stopped
+	background sync.WaitGroup // syncs, probes, and containers that are being stopped
 	running    context.Context
 }
 
@@ -108,14 +107,11 @@ func New(o Options) *Crew {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.Static == nil {
-		o.Static = func(*corev1.Pod) bool { return false }
-	}
 	if o.Addresses == nil {
 		o.Addresses = func(string) []string { return nil }
 	}
 	o.Backoff = o.Backoff.withDefaults()
-	c := &Crew{Options: o, records: map[Key]*record{}, uids: map[string]Key{}}
+	c := &Crew{Options: o, records: map[Key]*record{}, syncs: map[Key]*detachable{}, uids: map[string]Key{}}
 	c.loop = &loop.Loop{
 		Name: "pods", Clients: o.Clients, Workers: o.Workers, Sync: c.sync,
 		Queue: queue.Options[Key]{BaseDelay: 100 * time.Millisecond, MaxDelay: 10 * time.Second, RetryRate: -1},
@@ -153,7 +149,7 @@ func (c *Crew) Evict(uid types.UID, why *Rejection) {
 	l := c.records[key]
 	c.mu.Unlock()
 	if there && l != nil && l.eviction.CompareAndSwap(nil, why) {
-		l.active.Store(false)
+		l.standing.CompareAndSwap(active, leaving)
 		c.loop.Add(key)
 		c.interruptIfEnding(key, l)
 	}
@@ -202,11 +198,12 @@ func (c *Crew) forget(key Key, l *record) {
 	}
 }
 
-func (c *Crew) sync(ctx context.Context, key Key) (loop.Result, error) {
+// syncPod brings a pod closer to what is wanted.
+func (c *Crew) syncPod(ctx context.Context, key Key, d *detachable) (loop.Result, error) {
 	l := c.record(key)
 	pod, ok := c.Wanted(key)
 	if l.uid != "" && (!ok || pod.UID != l.uid) {
-		gone, err := c.removePod(ctx, key, l)
+		gone, err := c.removePod(ctx, key, l, d)
 		if err != nil && ok {
 			c.tellWaiting(ctx, key, pod)
 		}
@@ -228,7 +225,7 @@ func (c *Crew) sync(ctx context.Context, key Key) (loop.Result, error) {
 	}
 	ctx, done := l.begin(ctx)
 	defer done()
-	t := &syncTask{crew: c, key: key, record: l, pod: pod, now: c.now()}
+	t := &syncTask{crew: c, key: key, record: l, pod: pod, now: c.now(), worker: d}
 	err := t.run(ctx)
 	if ctx.Err() != nil && c.running.Err() == nil { // interrupted because the pod must end
 		c.loop.Add(key)

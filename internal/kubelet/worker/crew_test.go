@@ -26,7 +26,11 @@ import (
 // stage is a Crew with a fake runtime, and with functions in place of the API.
 type stage struct {
 	*runtimetest.Runtime
-	crew *worker.Crew
+	t       *testing.T
+	options worker.Options
+	crew    *worker.Crew
+	stop    context.CancelFunc
+	running sync.WaitGroup
 
 	mu     sync.Mutex // guards what follows
 	pods   map[worker.Key]*corev1.Pod
@@ -34,26 +38,49 @@ type stage struct {
 	// volumeImages are the images that containers got as volumes, by the container's name.
 	volumeImages map[string]map[string]string
 	warning      string // what all probes warn of; set before the first pod
-	creates      int    // how often a container was to be made
-	noCreates    bool   // each of them fails, with another message
+	reports      []corev1.PodStatus
+	unstarted    bool          // startup probes fail
+	keptGrace    time.Duration // of all containers; set before the first pod
+	creates      int           // how often a container was to be made
+	noCreates    bool          // each of them fails, with another message
 }
 
 // play runs story in virtual time.
-func play(t *testing.T, story func(t *testing.T, s *stage)) {
+func play(t *testing.T, story func(t *testing.T, s *stage)) { playWith(t, worker.Options{}, story) }
+
+// playWith does the same, with further options.
+func playWith(t *testing.T, o worker.Options, story func(t *testing.T, s *stage)) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &stage{Runtime: runtimetest.New(), pods: map[worker.Key]*corev1.Pod{}}
-		s.crew = worker.New(worker.Options{Runtime: s, Images: s, Wanted: s.wanted, Report: s.report, Record: s})
-		ctx, stop := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() {
-			if err := s.crew.Run(ctx); err != nil {
-				t.Error(err)
-			}
-		})
+		s := &stage{Runtime: runtimetest.New(), t: t, pods: map[worker.Key]*corev1.Pod{}}
+		o.Runtime, o.Images, o.Wanted, o.Report, o.Record = s, s, s.wanted, s.report, s
+		s.options = o
+		s.begin()
 		story(t, s)
-		stop()
-		running.Wait()
+		s.end()
 	})
+}
+
+// begin starts a kubelet, which finds the pods and containers of the one before it.
+func (s *stage) begin() {
+	ctx, stop := context.WithCancel(s.t.Context())
+	crew := worker.New(s.options)
+	s.crew, s.stop = crew, stop
+	s.running.Go(func() {
+		if err := crew.Run(ctx); err != nil {
+			s.t.Error(err)
+		}
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range s.pods {
+		crew.Changed(key)
+	}
+}
+
+// end ends the kubelet. Containers go on.
+func (s *stage) end() {
+	s.stop()
+	s.running.Wait()
 }
 
 func (s *stage) wanted(key worker.Key) (*corev1.Pod, bool) {
@@ -70,6 +97,7 @@ func (s *stage) report(pod *corev1.Pod, status *corev1.PodStatus, _ bool) {
 	if now, ok := s.pods[key]; ok && now.UID == pod.UID {
 		reported := now.DeepCopy()
 		reported.Status = *status.DeepCopy()
+		s.reports = append(s.reports, *status.DeepCopy())
 		s.pods[key] = reported
 	}
 }
@@ -137,10 +165,16 @@ func TestAnEvictionDoesNotHitANewerPodOfTheSameName(t *testing.T) {
 // stuck is a Furnisher of a node whose devices are not given back.
 type stuck struct {
 	worker.Furnisher
-	freed atomic.Bool
+	freed, unprepared atomic.Bool
 }
 
-func (*stuck) Prepare(context.Context, *corev1.Pod) error                          { return nil }
+func (f *stuck) Prepare(context.Context, *corev1.Pod) error {
+	if f.unprepared.Load() {
+		return errors.New("the volume cannot be updated")
+	}
+	return nil
+}
+
 func (*stuck) Sandbox(context.Context, *container.SandboxSpec) error               { return nil }
 func (*stuck) Furnish(context.Context, *container.Spec, []string) error            { return nil }
 func (*stuck) Message(*corev1.Pod, *corev1.Container, *container.Container) string { return "" }

@@ -36,12 +36,13 @@ func (t *syncTask) end(ctx context.Context, grace time.Duration) error {
 		}
 	}
 	if !t.record.ended && t.crew.Furnish != nil {
+		t.worker.detach() // a volume may hold any number of files
 		if err := t.crew.Furnish.Release(ctx, t.key, string(t.record.uid)); err != nil {
 			return err
 		}
 	}
 	t.record.ended = true
-	t.record.active.Store(false)
+	t.record.standing.Store(inactive)
 	return nil
 }
 
@@ -138,12 +139,12 @@ func (t *syncTask) kill(ctx context.Context, c *corev1.Container, run *container
 }
 
 // removePod stops the containers of a pod that is no longer wanted, and then removes them. It returns true once nothing is left.
-func (c *Crew) removePod(ctx context.Context, key Key, l *record) (bool, error) {
+func (c *Crew) removePod(ctx context.Context, key Key, l *record, d *detachable) (bool, error) {
 	pod := l.lastDefinition
 	if pod == nil {
 		pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: l.uid}}
 	}
-	t := &syncTask{crew: c, key: key, record: l, pod: pod, now: c.now()}
+	t := &syncTask{crew: c, key: key, record: l, pod: pod, now: c.now(), worker: d}
 	if err := t.readRuntime(ctx); err != nil {
 		return false, err
 	}

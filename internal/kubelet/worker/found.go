@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace/millrace/internal/demand"
 	"github.com/millrace/millrace/internal/kubelet/container"
 )
 
@@ -34,12 +35,28 @@ func (c *Crew) Has(uid types.UID) bool {
 	return ok
 }
 
-// Admitted reports whether a pod was admitted and has not ended.
-func (c *Crew) Admitted(key Key) bool {
+// Admitted reports whether a pod was admitted and has not ended. Of a pod that was not synced yet its status tells: a kubelet that
+// restarts must not give away what running pods have.
+func (c *Crew) Admitted(pod *corev1.Pod) bool {
+	switch c.standing(pod) {
+	case undecided:
+		return admittedBefore(&pod.Status) && !demand.Finished(pod.Status.Phase)
+	case inactive:
+		return false
+	}
+	return true
+}
+
+// Evictable reports whether a pod was admitted, has not ended, and is not being evicted.
+func (c *Crew) Evictable(pod *corev1.Pod) bool { return c.standing(pod) == active }
+
+func (c *Crew) standing(pod *corev1.Pod) int32 {
 	c.mu.Lock()
-	l := c.records[key]
-	c.mu.Unlock()
-	return l != nil && l.active.Load()
+	defer c.mu.Unlock()
+	if r := c.records[Key{Namespace: pod.Namespace, Name: pod.Name}]; r != nil {
+		return r.standing.Load()
+	}
+	return undecided
 }
 
 // Status returns the status that was reported last, if it is remembered.

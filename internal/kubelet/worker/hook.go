@@ -6,10 +6,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace/millrace/internal/demand"
 )
 
 // postStart runs a container's postStart hook. If the hook fails, the container is stopped and restarted as after any failure.
 func (t *syncTask) postStart(ctx context.Context, c *corev1.Container, id string) {
+	t.worker.detach()
 	err := t.crew.hook(ctx, t.pod, c, id, t.podIP(), c.Lifecycle.PostStart)
 	if err == nil || ctx.Err() != nil {
 		return
@@ -36,7 +39,7 @@ func (c *Crew) hook(ctx context.Context, pod *corev1.Pod, of *corev1.Container, 
 	switch {
 	case h.Sleep != nil:
 		select {
-		case <-time.After(time.Duration(h.Sleep.Seconds) * time.Second):
+		case <-time.After(demand.Seconds(h.Sleep.Seconds)):
 		case <-ctx.Done():
 		}
 		return nil

@@ -105,8 +105,9 @@ func (t *syncTask) pull(ctx context.Context, c *corev1.Container, name string) (
 	return ref, true
 }
 
-// fetch pulls an image. This may take long.
+// fetch pulls an image. This may take long, so it holds no worker.
 func (t *syncTask) fetch(ctx context.Context, image string) (string, error) {
+	t.worker.detach()
 	var credentials []container.Credential
 	if t.crew.Furnish != nil {
 		var err error

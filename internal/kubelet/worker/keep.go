@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace/millrace/internal/demand"
 	"github.com/millrace/millrace/internal/kubelet/container"
 )
 
@@ -85,7 +86,7 @@ func (t *syncTask) probeGrace(c *corev1.Container, kind string) time.Duration {
 		probe = c.StartupProbe
 	}
 	if probe != nil && probe.TerminationGracePeriodSeconds != nil {
-		return time.Duration(*probe.TerminationGracePeriodSeconds) * time.Second
+		return demand.Seconds(*probe.TerminationGracePeriodSeconds)
 	}
 	return t.grace()
 }

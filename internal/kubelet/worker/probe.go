@@ -37,7 +37,7 @@ type tally struct {
 	count int32
 }
 
-// prober runs the probes of all containers. They share one queue with one timer.
+// prober runs the probes of all containers. They share one queue with one timer, and each has a goroutine while it runs.
 type prober struct {
 	crew  *Crew
 	queue *queue.Queue[probing]
@@ -111,7 +111,7 @@ func (p *prober) begin(key probing, uid types.UID, probe *corev1.Probe, started 
 		return
 	}
 	p.tally[key] = &tally{uid: uid}
-	delay := time.Duration(probe.InitialDelaySeconds) * time.Second
+	delay := demand.Seconds(probe.InitialDelaySeconds)
 	p.queue.AddAfter(key, max(min(time.Until(started.Add(delay)), delay), minDelay)) // even if the wall clock was changed since
 }
 
@@ -158,7 +158,7 @@ func (p *prober) probe(ctx context.Context, key probing) error {
 		p.end(key)
 		return nil
 	}
-	period := time.Duration(probe.PeriodSeconds) * time.Second
+	period := demand.Seconds(probe.PeriodSeconds)
 	if period <= 0 {
 		period = defaultPeriod
 	}
@@ -171,16 +171,22 @@ func (p *prober) probe(ctx context.Context, key probing) error {
 	case l.isStopping(key.id) && key.kind != container.Readiness:
 		return nil
 	}
-	ok, message, err := p.ask(ctx, pod, c, run, key.kind, probe)
-	if ctx.Err() != nil {
-		return nil
-	}
-	if err == nil {
-		p.count(pod, c, key, probe, l, ok, message)
-	} else {
-		p.crew.Logger.Debug("probe could not be run", "pod", key.key, "container", key.name, "kind", key.kind, "err", err)
-	}
-	p.queue.AddAfter(key, period)
+	p.crew.background.Go(func() { // the pod's creator chooses how long it may take, and other probes do not wait for it
+		defer p.queue.AddAfter(key, period)
+		var ok bool
+		var message string
+		err := queue.Contain(func() (err error) {
+			ok, message, err = p.ask(ctx, pod, c, run, key.kind, probe)
+			return err
+		})
+		switch {
+		case ctx.Err() != nil:
+		case err == nil:
+			p.count(pod, c, key, probe, l, ok, message)
+		default:
+			p.crew.Logger.Debug("probe could not be run", "pod", key.key, "container", key.name, "kind", key.kind, "err", err)
+		}
+	})
 	return nil
 }
 
@@ -265,7 +271,7 @@ func (v *verdict) take(kind container.ProbeKind, ok bool) {
 }
 
 func (p *prober) ask(ctx context.Context, pod *corev1.Pod, c *corev1.Container, run *container.Container, kind container.ProbeKind, probe *corev1.Probe) (bool, string, error) {
-	timeout := time.Duration(probe.TimeoutSeconds) * time.Second
+	timeout := demand.Seconds(probe.TimeoutSeconds)
 	if timeout <= 0 {
 		timeout = defaultTimeout
 	}

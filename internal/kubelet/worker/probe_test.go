@@ -55,8 +55,17 @@ func TestARedirectToAnotherHostIsNotFollowedButWarnedOf(t *testing.T) {
 
 // Probe answers with a warning, if the stage has one, or as the pod's annotations say.
 func (s *stage) Probe(ctx context.Context, id string, kind container.ProbeKind, probe *corev1.Probe) (bool, string, error) {
-	if s.warning != "" {
+	s.mu.Lock()
+	unstarted := s.unstarted
+	s.mu.Unlock()
+	switch {
+	case s.warning != "":
 		return true, s.warning, nil
+	case kind == container.Startup && unstarted:
+		return false, "it has started long ago", nil
+	case probe.Exec != nil && probe.Exec.Command[0] == "hang":
+		<-ctx.Done()
+		return false, "it hangs", nil
 	}
 	return s.Runtime.Probe(ctx, id, kind, probe)
 }

@@ -14,13 +14,17 @@ import (
 )
 
 // record is what the kubelet remembers of a pod between two syncs. It may be lost at any time: the runtime and the pod's status
-// in the API have all that is needed. Only the running syncTask of the key uses the fields above the mutex.
+// in the API have all that is needed, and docs/kubelet-restart.md says of each field how it comes back. Only the running syncTask of the
+// key uses the fields above the atomic ones.
 type record struct {
 	uid types.UID
 	// lastDefinition is kept while the pod's end may need it after the pod was deleted.
 	lastDefinition *corev1.Pod
-	admitted       bool
-	prepared       bool
+	// recalled is set once what an earlier kubelet has reported was taken over.
+	recalled bool
+	// admitted is set once the node was asked to accept the pod.
+	admitted bool
+	prepared bool
 	// failed says why the kubelet itself has failed the pod.
 	failed *Rejection
 	// endBy is when the grace period ends. It is set when the pod begins to end.
@@ -39,13 +43,15 @@ type record struct {
 	waits map[string]wait
 	// ends has the last ends of containers, by name.
 	ends map[string]runEnd
+	// retry is the back-off of syncs that have failed after they were detached.
+	retry backoff
 	// crashes, pulls and starts are the back-offs of runs that have failed, of images, and of runs that could not be started, by container, image and container.
 	crashes, pulls, starts map[string]backoff
 
 	eviction atomic.Pointer[Rejection] // why the pod is evicted, or nil
 
 	granted       atomic.Pointer[corev1.Pod]       // the pod with the resources that it has, while a resize is pending
-	active        atomic.Bool                      // admitted and not ended
+	standing      atomic.Int32                     // undecided, active, leaving or inactive
 	last          atomic.Pointer[corev1.PodStatus] // status, for other goroutines
 	interruptible atomic.Bool                      // the current sync may be canceled when the pod must end
 
@@ -54,6 +60,14 @@ type record struct {
 	killing  map[string]time.Time // by container ID: when the grace period ends
 	verdicts []verdict
 }
+
+// The standings of a pod: whether its resources are in use.
+const (
+	undecided int32 = iota // not synced yet since this process began
+	active                 // admitted and not ended
+	leaving                // admitted and being evicted: what it has is still taken
+	inactive               // ended
+)
 
 // runEnd is when a run ended, on the monotonic clock.
 type runEnd struct {

@@ -110,7 +110,7 @@ func (r *Reporter) write(ctx context.Context, key Key, next report) error {
 		cached = next.pod
 	}
 	if next.finished && cached.DeletionTimestamp != nil && equality.Semantic.DeepEqual(ownPart(&cached.Status), ownPart(next.status)) {
-		return r.remove(ctx, next.pod) // the end was reported already
+		return r.Remove(ctx, next.pod) // the end was reported already
 	}
 	written, err := r.update(ctx, r.upToDate(key, cached), next.status)
 	if apierrors.IsConflict(err) {
@@ -128,7 +128,7 @@ func (r *Reporter) write(ctx context.Context, key Key, next report) error {
 	if !next.finished || written.DeletionTimestamp == nil {
 		return nil
 	}
-	return r.remove(ctx, next.pod)
+	return r.Remove(ctx, next.pod)
 }
 
 // upToDate returns the pod with the resource version of our last write if the cache does not have that write yet. The two
@@ -154,25 +154,25 @@ func (r *Reporter) update(ctx context.Context, pod *corev1.Pod, status *corev1.P
 // overwrite reads the pod again and writes the status. It returns no pod if the pod was replaced, because there is nothing to
 // write then.
 func (r *Reporter) overwrite(ctx context.Context, key Key, next report) (*corev1.Pod, error) {
-	startContainers, err := r.Kube.CoreV1().Pods(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	now, err := r.Kube.CoreV1().Pods(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	if startContainers.UID != next.pod.UID {
+	if now.UID != next.pod.UID {
 		return nil, nil
 	}
-	return r.update(ctx, startContainers, next.status)
+	return r.update(ctx, now, next.status)
 }
 
-// remove completes the deletion of a pod.
-func (r *Reporter) remove(ctx context.Context, pod *corev1.Pod) error {
+// Remove deletes a pod at once: one whose end is complete, or one that nobody runs.
+func (r *Reporter) Remove(ctx context.Context, pod *corev1.Pod) error {
 	now := int64(0)
 	err := r.Kube.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &pod.UID},
 	})
 	if apierrors.IsConflict(err) { // another pod has the name now, or another client has written at the same time
-		startContainers, lost := r.Kube.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
-		if lost == nil && startContainers.UID == pod.UID {
+		found, lost := r.Kube.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		if lost == nil && found.UID == pod.UID {
 			return err
 		}
 		err = lost

@@ -73,6 +73,9 @@ func (t *syncTask) prepare(ctx context.Context) error {
 	if t.crew.Furnish == nil {
 		return nil
 	}
+	if !t.record.prepared {
+		t.worker.detach()
+	}
 	err := t.crew.Furnish.Prepare(ctx, t.pod)
 	if err == nil {
 		t.record.prepared = true

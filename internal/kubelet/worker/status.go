@@ -1,7 +1,9 @@
 package worker
 
 import (
+	"cmp"
 	"reflect"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -102,27 +104,39 @@ func (t *syncTask) status(before *corev1.PodStatus) *corev1.PodStatus {
 		s.StartTime = &metav1.Time{Time: t.now.Truncate(time.Second)}
 	}
 	t.addresses(s, before)
-	if t.record.failed != nil && len(t.state.Sandboxes) == 0 && !t.record.admittedBefore(before) {
+	if t.record.failed != nil && len(t.state.Sandboxes) == 0 && !admittedBefore(before) {
 		return t.rejected(s, before)
 	}
 	s.InitContainerStatuses = t.containers(t.pod.Spec.InitContainers, before.InitContainerStatuses, true)
 	s.ContainerStatuses = t.containers(t.pod.Spec.Containers, before.ContainerStatuses, false)
 	s.EphemeralContainerStatuses = t.ephemeral(before.EphemeralContainerStatuses)
 	s.Phase = t.phase(s, before)
-	if t.record.failed != nil {
-		s.Phase, s.Reason, s.Message = corev1.PodFailed, t.record.failed.Reason, t.record.failed.Message
+	if t.record.failed != nil && !demand.Finished(before.Phase) {
+		s.Phase = corev1.PodFailed
 	}
 	s.Conditions = t.conditions(s, before)
-	if t.record.eviction.Load() != nil {
-		s.Conditions = append(s.Conditions, t.condition(corev1.DisruptionTarget, finding{true, corev1.PodReasonTerminationByKubelet, s.Message}, before))
-	}
+	t.conclude(s, before)
 	return s
 }
 
-// admittedBefore reports whether the pod was admitted according to its last status.
-func (l *record) admittedBefore(before *corev1.PodStatus) bool {
-	return len(before.ContainerStatuses) > 0
+// conclude reports the pod's end only when no container runs any more: until then somebody may still use what the pod has. Its conditions
+// say earlier that it is not ready, and that it is being evicted; from the latter a kubelet that restarts knows that it must go on.
+func (t *syncTask) conclude(s, before *corev1.PodStatus) {
+	if why := t.record.eviction.Load(); why != nil {
+		evicted := t.condition(corev1.DisruptionTarget, finding{true, corev1.PodReasonTerminationByKubelet, why.Message}, before)
+		s.Conditions = append(slices.DeleteFunc(s.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget }), evicted)
+	}
+	switch {
+	case demand.Finished(before.Phase): // the reason was reported with the phase
+	case demand.Finished(s.Phase) && t.state.Runs():
+		s.Phase = cmp.Or(before.Phase, corev1.PodPending)
+	case t.record.failed != nil:
+		s.Reason, s.Message = t.record.failed.Reason, t.record.failed.Message
+	}
 }
+
+// admittedBefore reports whether the pod was admitted according to its last status.
+func admittedBefore(before *corev1.PodStatus) bool { return len(before.ContainerStatuses) > 0 }
 
 // rejected fills in the status of a pod that the node rejects.
 func (t *syncTask) rejected(s, before *corev1.PodStatus) *corev1.PodStatus {
@@ -146,7 +160,7 @@ func (t *syncTask) addresses(s, before *corev1.PodStatus) {
 	for _, ip := range ips {
 		s.PodIPs = append(s.PodIPs, corev1.PodIP{IP: ip})
 	}
-	if len(s.PodIPs) == 0 && (t.record.ended || finished(before.Phase)) { // a pod that has ended keeps its addresses
+	if len(s.PodIPs) == 0 && (t.record.ended || demand.Finished(before.Phase)) { // a pod that has ended keeps its addresses
 		s.PodIPs = before.PodIPs
 	}
 	if len(s.HostIPs) > 0 {
@@ -159,7 +173,7 @@ func (t *syncTask) addresses(s, before *corev1.PodStatus) {
 
 // phase computes the pod's phase from the container statuses.
 func (t *syncTask) phase(s *corev1.PodStatus, before *corev1.PodStatus) corev1.PodPhase {
-	if finished(before.Phase) {
+	if demand.Finished(before.Phase) {
 		return before.Phase
 	}
 	over := t.record.ended || t.complete() && !t.state.Runs()

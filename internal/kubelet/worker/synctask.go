@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace/millrace/internal/demand"
 	"github.com/millrace/millrace/internal/kubelet/container"
 )
 
@@ -22,6 +23,8 @@ type syncTask struct {
 	pod    *corev1.Pod
 	state  container.Pod
 	now    time.Time
+	// worker is told before the sync waits for something that may take long. It may be nil.
+	worker *detachable
 	// after is the delay until the next sync; 0 means that none is needed.
 	after time.Duration
 }
@@ -47,6 +50,7 @@ func (t *syncTask) run(ctx context.Context) error {
 	if err := t.readRuntime(ctx); err != nil {
 		return err
 	}
+	t.recall()
 	err := t.act(ctx)
 	if ctx.Err() != nil {
 		return err
@@ -63,8 +67,8 @@ func (t *syncTask) act(ctx context.Context) error {
 	switch {
 	case t.pod.DeletionTimestamp != nil:
 		return t.end(ctx, t.deletionGrace())
-	case t.record.ended || finished(t.pod.Status.Phase):
-		return t.end(ctx, 0)
+	case t.record.ended || demand.Finished(t.pod.Status.Phase):
+		return t.end(ctx, t.grace())
 	}
 	t.checkDeadline()
 	t.checkEviction()
@@ -105,10 +109,6 @@ func (t *syncTask) keepDefinition() {
 	}
 }
 
-func finished(phase corev1.PodPhase) bool {
-	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
-}
-
 // admit asks the node to accept the pod. A pod that has a sandbox was admitted before.
 func (t *syncTask) admit(ctx context.Context) {
 	t.record.admitted = true
@@ -117,7 +117,7 @@ func (t *syncTask) admit(ctx context.Context) {
 			return
 		}
 	}
-	t.record.active.Store(true)
+	t.record.standing.Store(active)
 }
 
 // admitOne admits one pod at a time, because each decision must count the pods that were admitted before.
@@ -128,7 +128,7 @@ func (c *Crew) admitOne(ctx context.Context, t *syncTask) bool {
 		t.event(corev1.EventTypeWarning, t.record.failed.Reason, "%s", t.record.failed.Message)
 		return false
 	}
-	t.record.active.Store(true)
+	t.record.standing.Store(active)
 	return true
 }
 
@@ -139,7 +139,7 @@ func (t *syncTask) checkDeadline() {
 	if seconds == nil || start == nil || t.record.failed != nil {
 		return
 	}
-	left := start.Add(time.Duration(*seconds) * time.Second).Sub(t.now)
+	left := start.Add(demand.Seconds(*seconds)).Sub(t.now)
 	if left > 0 {
 		t.syncAfter(left)
 		return
@@ -154,13 +154,18 @@ func (t *syncTask) checkEviction() {
 		return
 	}
 	if t.record.failed = t.record.eviction.Load(); t.record.failed != nil {
+		t.record.standing.CompareAndSwap(active, leaving)
 		t.event(corev1.EventTypeWarning, t.record.failed.Reason, "%s", t.record.failed.Message)
 	}
 }
 
+// shortestGrace is the grace period of a pod that asks for none: even then its containers are told to stop before they are killed.
+const shortestGrace = time.Second
+
+// grace returns the grace period of the pod's specification. It is that of a pod whose deadline has passed, too.
 func (t *syncTask) grace() time.Duration {
 	if s := t.pod.Spec.TerminationGracePeriodSeconds; s != nil {
-		return time.Duration(*s) * time.Second
+		return max(demand.Seconds(*s), shortestGrace)
 	}
 	for i := range t.state.Containers { // the pod's definition is gone
 		if g := t.state.Containers[i].Grace; g > 0 {
@@ -172,7 +177,7 @@ func (t *syncTask) grace() time.Duration {
 
 func (t *syncTask) deletionGrace() time.Duration {
 	if s := t.pod.DeletionGracePeriodSeconds; s != nil {
-		return time.Duration(max(*s, 1)) * time.Second
+		return max(demand.Seconds(*s), shortestGrace)
 	}
 	return t.grace()
 }
