@@ -4,7 +4,7 @@
 //
 // What they look up comes from the watch cache, decoded once for each version; a plugin that a change does not concern
 // costs it next to nothing. So they may miss what was written a moment ago, except that nothing is said to be missing
-// before the newest state was asked. Quotas are charged by compare-and-swap and never exceeded.
+// before the newest state was asked, and that nothing outlives its namespace. Quotas are charged by compare-and-swap and never exceeded.
 package admission
 
 import (

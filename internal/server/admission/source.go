@@ -119,7 +119,7 @@ func (s *source[P]) find(ctx context.Context, namespace, name string) (*registry
 	return storage, o, err
 }
 
-// newest reads the newest state of one object.
+// newest reads the newest state of one object, from the store.
 func (s *source[P]) newest(ctx context.Context, namespace, name string) (P, error) {
 	var none P
 	storage, err := s.storage()
@@ -129,7 +129,7 @@ func (s *source[P]) newest(ctx context.Context, namespace, name string) (P, erro
 	if storage == nil {
 		return none, apierrors.NewNotFound(s.resource, name)
 	}
-	o, err := storage.Get(ctx, namespace, name, registry.Freshness{})
+	o, err := storage.Get(ctx, namespace, name, registry.Freshness{Stored: true})
 	if err != nil {
 		return none, err
 	}

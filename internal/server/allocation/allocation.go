@@ -5,8 +5,9 @@
 //   - An address belongs to the service that its IPAddress object names. Creating that object claims the address, so two
 //     services never get the same one.
 //   - The allocated ports are one value in the store, changed by compare-and-swap, in Kubernetes' format (a RangeAllocation).
-//   - A change that fails releases what it allocated; a change that succeeds releases what the service no longer has.
-//   - [Services.Run] repairs what a crash in between leaves behind: a service whose IPAddress is missing gets it back, and
+//   - A change that fails releases what it allocated; a change that succeeds releases what the service no longer has. A change
+//     of which nobody knows whether it has failed, because the store's answer was lost, releases nothing.
+//   - [Services.Run] repairs what a crash or a lost answer leaves behind: a service whose IPAddress is missing gets it back, and
 //     what belongs to no service is released after a while.
 //
 // A caller may not assume any order of allocated addresses or ports.

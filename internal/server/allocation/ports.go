@@ -22,7 +22,7 @@ const portsKey = registry.Root + "ranges/servicenodeports"
 
 // portStore is the part of a store that the ports need.
 type portStore interface {
-	Create(ctx context.Context, key string, value []byte, ttl time.Duration) (store.Revision, error)
+	Create(ctx context.Context, key string, value []byte, ttl time.Duration, conditions ...store.Condition) (store.Revision, error)
 	Get(ctx context.Context, key string, o store.GetOptions) (store.Entry, error)
 	Update(ctx context.Context, key string, value []byte, expect store.Revision, ttl time.Duration) (store.Revision, error)
 }

@@ -1,11 +1,14 @@
 package registry
 
 import (
+	"context"
+
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace/millrace/internal/server/resource"
+	"github.com/millrace/millrace/internal/server/store"
 )
 
 // Operation is what a request does to an object.
@@ -40,13 +43,59 @@ type Change struct {
 	// Kept is what steps keep for the second round, by their names.
 	Kept map[string]any
 
-	again bool
+	again        bool
+	requirements []Requirement
 	// deleting are the options of a delete.
 	deleting *v1.DeleteOptions
 }
 
 // AskAgain makes all mutating steps run once more after the last, because the object has changed since the earlier ones saw it.
 func (c *Change) AskAgain() { c.again = true }
+
+// Requirement is another object that a new one needs: the new one is stored only while that object is in the state that a step has seen, in one
+// transaction of the store. So what nobody may outlive, such as a namespace, is left behind by no create, however long that takes, and on whichever server.
+// Another change of that object in between costs the create a second transaction. An update requires nothing: what it changes exists.
+type Requirement struct {
+	// Key is the object's key in the store, and Revision that of the state which the step has seen.
+	Key      string
+	Revision store.Revision
+	// Renew reads the object's newest state and returns its revision, or refuses the new object. It is called if the object is in another state when
+	// the new object is to be stored, and in a dry run.
+	Renew func(context.Context) (store.Revision, error)
+}
+
+// Require adds a requirement to a create. It replaces an earlier one with the same key.
+func (c *Change) Require(r Requirement) {
+	for i := range c.requirements {
+		if c.requirements[i].Key == r.Key {
+			c.requirements[i] = r
+			return
+		}
+	}
+	c.requirements = append(c.requirements, r)
+}
+
+func (c *Change) conditions() []store.Condition {
+	if len(c.requirements) == 0 {
+		return nil
+	}
+	out := make([]store.Condition, len(c.requirements))
+	for i, r := range c.requirements {
+		out[i] = store.Condition{Key: r.Key, Revision: r.Revision}
+	}
+	return out
+}
+
+// renew brings the requirements up to date, or says why the object cannot be created any more.
+func (c *Change) renew(ctx context.Context) (err error) {
+	for i := range c.requirements {
+		r := &c.requirements[i]
+		if r.Revision, err = r.Renew(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Keep keeps something of a step for the second round.
 func (c *Change) Keep(step string, what any) {

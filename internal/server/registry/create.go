@@ -31,7 +31,8 @@ type WriteOptions struct {
 	// Admitted says that this change is the server's own part of a request that has been admitted as a whole.
 	Admitted bool
 
-	collection bool
+	// listed is set if the object is deleted as one of a collection.
+	listed *listed
 }
 
 // Asked are the options of a request that bear upon no change, but that webhooks are told of.
@@ -104,11 +105,19 @@ func (s *Storage) createOnce(ctx context.Context, c *Change, opt WriteOptions) (
 	}
 	stored, err := s.checkAndPut(ctx, c, opt)
 	if err != nil {
-		undo()
-		return nil, err
+		undoUnlessStored(undo, err)
+		return nil, statusOf(err, s.kind.GroupResource(), c.Name)
 	}
 	done()
-	return stored, nil
+	return s.reread(ctx, stored, "")
+}
+
+// undoUnlessStored gives back what was allocated for a change that has failed. If it is unknown whether the change has failed, because the store's answer was
+// lost, everything stays allocated: otherwise somebody else would get what the object has. If it has failed after all, the allocator finds that out later.
+func undoUnlessStored(undo func(), err error) {
+	if !isLost(err) {
+		undo()
+	}
 }
 
 func (s *Storage) checkAndPut(ctx context.Context, c *Change, opt WriteOptions) (*Stored, error) {
@@ -122,16 +131,17 @@ func (s *Storage) checkAndPut(ctx context.Context, c *Change, opt WriteOptions) 
 		return nil, err
 	}
 	if opt.DryRun {
-		return s.put(ctx, o, opt.DryRun)
+		return s.put(ctx, c)
 	}
 	done := s.registry.create(ctx, c)
-	stored, err := s.put(ctx, o, opt.DryRun)
+	stored, err := s.put(ctx, c)
 	done(stored)
 	return stored, err
 }
 
 // put writes a new object, or finds out whether it could be.
-func (s *Storage) put(ctx context.Context, o resource.Object, dryRun bool) (*Stored, error) {
+func (s *Storage) put(ctx context.Context, c *Change) (*Stored, error) {
+	o, dryRun := c.Object, c.DryRun
 	key := s.key(o.GetNamespace(), o.GetName())
 	if !dryRun { // a dry run may repeat an object that was read, as in Kubernetes
 		if n, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64); err == nil && n != 0 {
@@ -144,6 +154,9 @@ func (s *Storage) put(ctx context.Context, o resource.Object, dryRun bool) (*Sto
 		return nil, codecError("encode "+key, err)
 	}
 	if dryRun {
+		if err := c.renew(ctx); err != nil {
+			return nil, statusOf(err, s.kind.GroupResource(), o.GetName())
+		}
 		_, err := s.registry.Store.Get(ctx, key, store.GetOptions{})
 		switch {
 		case err == nil:
@@ -151,18 +164,32 @@ func (s *Storage) put(ctx context.Context, o resource.Object, dryRun bool) (*Sto
 		case !errors.Is(err, store.ErrNotFound):
 			return nil, statusOf(err, s.kind.GroupResource(), o.GetName())
 		}
-		return s.reread(ctx, &Stored{Object: o, Entry: store.Entry{Key: key, Value: value}}, "")
+		return &Stored{Object: o, Entry: store.Entry{Key: key, Value: value}}, nil
 	}
-	rev, err := s.registry.Store.Create(ctx, key, value, s.kind.TTL)
+	rev, err := s.insert(ctx, c, key, value)
 	if errors.Is(err, store.ErrExists) {
 		return nil, s.taken(ctx, key, o.GetName())
 	}
 	if err != nil {
-		return nil, statusOf(err, s.kind.GroupResource(), o.GetName())
+		return nil, err // as it is, so that a lost answer is recognized
 	}
 	s.note(rev)
 	o.SetResourceVersion(rev.String())
-	return s.reread(ctx, &Stored{Object: o, Entry: store.Entry{Key: key, Value: value, Revision: rev}}, "")
+	return &Stored{Object: o, Entry: store.Entry{Key: key, Value: value, Revision: rev}}, nil
+}
+
+// insert stores a new object while what it requires is there.
+func (s *Storage) insert(ctx context.Context, c *Change, key string, value []byte) (store.Revision, error) {
+	for range maxTries {
+		rev, err := s.registry.Store.Create(ctx, key, value, s.kind.TTL, c.conditions()...)
+		if !errors.Is(err, store.ErrCondition) {
+			return rev, err
+		}
+		if err := c.renew(ctx); err != nil {
+			return 0, err
+		}
+	}
+	return 0, conflict(s.kind.GroupResource(), c.Name)
 }
 
 // Follow writes the server's own change of an object that has just been created. Another change that came in between is an error.

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,7 @@ func (s *Storage) Delete(ctx context.Context, namespace, name string, o metav1.D
 			return nil, statusOf(err, s.kind.GroupResource(), name)
 		}
 		out, failed := s.deleteOnce(ctx, current, o, opt)
-		if failed == nil {
+		if failed == nil && (fresh || out.Entry.Revision != current.Revision) {
 			return out, nil
 		}
 		var found *store.ConflictError
@@ -41,10 +42,10 @@ func (s *Storage) Delete(ctx context.Context, namespace, name string, o metav1.D
 			current, fresh = found.Current, true
 		case fresh || errors.Is(failed, store.ErrNotFound) || isStoreError(failed):
 			return nil, statusOf(failed, s.kind.GroupResource(), name)
-		default: // The cached state on which the refusal is based may be old.
-			newer, getErr := s.registry.Store.Get(ctx, key, store.GetOptions{})
-			if getErr == nil && newer.Revision == current.Revision {
-				return nil, statusOf(failed, s.kind.GroupResource(), name)
+		default: // Nothing was written, because of a state from the cache.
+			newer, same, getErr := s.confirm(ctx, current)
+			if same {
+				return out, statusOf(failed, s.kind.GroupResource(), name)
 			}
 			current, fresh, err = newer, true, getErr
 		}
@@ -57,8 +58,13 @@ func (s *Storage) deleteOnce(ctx context.Context, current store.Entry, do metav1
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkPreconditions(do.Preconditions, o); err != nil {
+	if err := CheckPreconditions(s.kind, do.Preconditions, o); err != nil {
 		return nil, err
+	}
+	if opt.listed != nil {
+		if stays, err := opt.listed.stays(ctx, s, current, o); err != nil || stays {
+			return nil, cmp.Or(err, error(apierrors.NewNotFound(s.kind.GroupResource(), o.GetName())))
+		}
 	}
 	if s.gracePending(o, do) {
 		return &Deleted{Stored: Stored{Object: o, Entry: current}}, nil // nothing changes, so admission is not asked
@@ -98,7 +104,7 @@ func (s *Storage) admitDelete(ctx context.Context, o resource.Object, do metav1.
 	}
 	return s.registry.Admit(ctx, &Change{
 		Operation: Delete, Kind: s.kind, Namespace: o.GetNamespace(), Name: o.GetName(), Old: o,
-		Collection: opt.collection, WriteOptions: opt, deleting: &do,
+		Collection: opt.listed != nil, WriteOptions: opt, deleting: &do,
 	})
 }
 

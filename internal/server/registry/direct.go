@@ -13,7 +13,7 @@ import (
 // the window, and while the watch cache does not follow the store's log. It reads the next page when needed, and keeps only one.
 type storedView struct {
 	storage  *Storage
-	read     func(from string, limit int) (store.Page, error)
+	read     func(from string, limit int) (store.Page, error) // reads a later page of the same revision
 	revision store.Revision
 	limit    int
 	page     store.Page // the last page that was read
@@ -29,24 +29,20 @@ const (
 
 // storedView reads the first page. With a limit it reads one entry more, which shows whether any are left.
 func (s *Storage) storedView(ctx context.Context, f Freshness, prefix, after string, limit int) (*storedView, error) {
-	o := store.ListOptions{Stale: f.Any}
+	first := store.ListOptions{Stale: f.Any}
 	if f.Exact {
-		o.Revision = f.Revision
+		first.Revision = f.Revision
 	}
 	v := &storedView{storage: s, limit: firstEntries}
 	if limit > 0 {
 		v.limit = min(limit+1, maxEntries)
 	}
-	v.read = func(from string, limit int) (store.Page, error) {
-		o.From, o.Limit = from, limit
-		return s.registry.Store.List(ctx, prefix, o)
-	}
-	from := ""
+	first.Limit = v.limit
 	if after != "" {
-		from = after + "\x00"
+		first.From = after + "\x00"
 	}
 	var err error
-	v.page, err = v.read(from, v.limit)
+	v.page, err = s.registry.Store.List(ctx, prefix, first)
 	if errors.Is(err, store.ErrFuture) {
 		now, _ := s.registry.Store.Revision(ctx) // only for the message
 		return nil, tooLarge(f.Revision, now)
@@ -61,7 +57,9 @@ func (s *Storage) storedView(ctx context.Context, f Freshness, prefix, after str
 	if f.Exact {
 		v.revision = f.Revision
 	}
-	o = store.ListOptions{Revision: v.revision}
+	v.read = func(from string, limit int) (store.Page, error) {
+		return s.registry.Store.List(ctx, prefix, store.ListOptions{From: from, Limit: limit, Revision: v.revision})
+	}
 	return v, nil
 }
 

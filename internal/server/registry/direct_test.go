@@ -118,7 +118,7 @@ func TestReadsGoToTheStoreWhileTheCacheIsBehind(t *testing.T) {
 		w := newWorld(t, 100)
 		w.create(3)
 		synctest.Wait()
-		release := w.store.hold()
+		release := w.store.Hold()
 		w.add("b-0000")
 		begun := time.Now()
 		if _, err := w.maps.Get(t.Context(), "default", "b-0000", Freshness{}); err != nil {

@@ -29,7 +29,7 @@ func statusOf(err error, gr schema.GroupResource, name string) error {
 		return corrupt(unreadable.Key, unreadable)
 	case errors.Is(err, store.ErrExists):
 		return apierrors.NewAlreadyExists(gr, name)
-	case errors.Is(err, store.ErrConflict):
+	case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrCondition):
 		return conflict(gr, name)
 	case errors.Is(err, store.ErrCompacted), errors.Is(err, watchcache.ErrExpired):
 		return apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
@@ -59,6 +59,22 @@ func isStoreError(err error) bool {
 	return err != nil && !errors.As(err, &refusal)
 }
 
+// isLost reports whether an error of a write leaves open whether the write took effect: the store did not answer, or not in time. Everything else is an
+// answer.
+func isLost(err error) bool {
+	if !isStoreError(err) {
+		return false
+	}
+	for _, answer := range []error{
+		store.ErrExists, store.ErrNotFound, store.ErrConflict, store.ErrCondition, store.ErrNoSpace, store.ErrTooLarge, store.ErrUnreadable,
+	} {
+		if errors.Is(err, answer) {
+			return false
+		}
+	}
+	return true
+}
+
 func unavailable(code int32, message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: code, Reason: metav1.StatusReasonServiceUnavailable, Message: message,
@@ -72,12 +88,12 @@ func conflict(gr schema.GroupResource, name string) error {
 	return apierrors.NewConflict(gr, name, errModified)
 }
 
-// checkPreconditions compares the preconditions of a delete with the object.
-func (s *Storage) checkPreconditions(p *metav1.Preconditions, o resource.Object) error {
+// CheckPreconditions compares the preconditions of a delete with an object of the kind.
+func CheckPreconditions(kind *resource.Kind, p *metav1.Preconditions, o resource.Object) error {
 	if p == nil {
 		return nil
 	}
-	named := schema.GroupResource{Group: s.kind.Group, Resource: s.kind.Kind}
+	named := schema.GroupResource{Group: kind.Group, Resource: kind.Kind}
 	if p.UID != nil && *p.UID != o.GetUID() {
 		return apierrors.NewConflict(named, o.GetName(), fmt.Errorf(
 			"the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, o.GetUID()))

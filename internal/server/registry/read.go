@@ -21,6 +21,8 @@ type Freshness struct {
 	Any      bool
 	// Exact asks for the state right after Revision, not a later one.
 	Exact bool
+	// Stored reads the newest state from the store itself, however far the cache is behind.
+	Stored bool
 }
 
 // futureWait is how long a read waits for a revision that the cache has not reached.
@@ -29,7 +31,7 @@ const futureWait = 3 * time.Second
 // Get reads one object.
 func (s *Storage) Get(ctx context.Context, namespace, name string, f Freshness) (*watchcache.Object, error) {
 	key := s.key(namespace, name)
-	if s.cached == nil {
+	if s.cached == nil || f.Stored {
 		return s.getStored(ctx, key, name, f)
 	}
 	switch err := s.await(ctx, f); {
@@ -205,7 +207,7 @@ type view interface {
 
 // view returns a view of the keys of a prefix after a key.
 func (s *Storage) view(ctx context.Context, f Freshness, prefix, after string, limit int) (view, error) {
-	if s.cached == nil {
+	if s.cached == nil || f.Stored {
 		return s.storedView(ctx, f, prefix, after, limit)
 	}
 	switch err := s.await(ctx, f); {

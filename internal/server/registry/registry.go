@@ -7,6 +7,9 @@
 //     again from that state, or refused as a conflict if the client named a resource version.
 //   - Reads without a resource version are linearizable. A read from the watch cache waits until the cache has reached the
 //     revision that the store had when the read began.
+//   - An answer to a write that wrote nothing, a refusal as well as a success, rests on what the store holds, never on the
+//     watch cache alone.
+//   - A new object is stored only while what it requires is there, above all its namespace: see Requirement.
 //   - Nothing is written if the result equals what is stored; the client gets the current resource version.
 //   - Errors are *apierrors.StatusError with Kubernetes' reasons and messages. They are made in this package, not in those
 //     below it.

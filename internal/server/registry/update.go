@@ -74,12 +74,11 @@ func (s *Storage) update(ctx context.Context, namespace, name string, updater Up
 		case errors.As(err, &found):
 			current, fresh, err = found.Current, true, nil
 		case errors.Is(err, store.ErrNotFound):
-		case fresh || (err == nil && opt.DryRun) || isStoreError(err):
+		case fresh || isStoreError(err):
 			return stored, false, statusOf(err, s.kind.GroupResource(), name)
-		default:
-			// The result (a refusal, or no change) is based on the cache, which may be old. Read from the store and try again.
-			newer, getErr := s.registry.Store.Get(ctx, key, store.GetOptions{})
-			if getErr == nil && newer.Revision == current.Revision && !newer.Stale {
+		default: // Nothing was written, because of a state from the cache.
+			newer, same, getErr := s.confirm(ctx, current)
+			if same {
 				return stored, false, statusOf(err, s.kind.GroupResource(), name)
 			}
 			current, fresh, err = newer, true, getErr
@@ -88,7 +87,15 @@ func (s *Storage) update(ctx context.Context, namespace, name string, updater Up
 	return nil, false, conflict(s.kind.GroupResource(), name)
 }
 
-// current returns the object's current state; from the cache if there is one, and then it may not be the newest.
+// confirm reads an object from the store after a request has been refused, or found done already, because of a state from the cache. Only if same is
+// true was that the newest state, and the answer may be given; otherwise the request is tried again from newer. A write needs no confirmation: the
+// store has compared the revision.
+func (s *Storage) confirm(ctx context.Context, current store.Entry) (newer store.Entry, same bool, err error) {
+	newer, err = s.registry.Store.Get(ctx, current.Key, store.GetOptions{})
+	return newer, err == nil && newer.Revision == current.Revision && !newer.Stale, err
+}
+
+// current returns the object's current state; from the cache if there is one, and then it may not be the newest: see confirm.
 func (s *Storage) current(ctx context.Context, key string) (e store.Entry, fresh bool, err error) {
 	if s.cached != nil {
 		if o, ok := s.cached.Get(key); ok {
@@ -125,7 +132,7 @@ func (s *Storage) updateOnce(ctx context.Context, current store.Entry, updater U
 	}
 	o, err := updater(ctx, old)
 	if err != nil {
-		return nil, err
+		return nil, statusOf(err, s.kind.GroupResource(), old.GetName())
 	}
 	if opt.UID != "" && opt.UID != old.GetUID() {
 		return nil, preconditionFailed(s.kind.GroupResource(), old.GetName(), current.Key, fmt.Sprintf("UID in precondition: %v, UID in object meta: %v", opt.UID, old.GetUID()))
@@ -148,7 +155,7 @@ func (s *Storage) updateOnce(ctx context.Context, current store.Entry, updater U
 	}
 	stored, err := s.replace(ctx, current, o, opt)
 	if err != nil {
-		undo()
+		undoUnlessStored(undo, err)
 		return nil, err
 	}
 	done()

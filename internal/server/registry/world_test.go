@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/internal/server/resource/builtin"
 	"github.com/millrace/millrace/internal/server/store"
 	"github.com/millrace/millrace/internal/server/store/memory"
+	"github.com/millrace/millrace/internal/server/store/storetest"
 	"github.com/millrace/millrace/internal/server/watchcache"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,50 +27,18 @@ type world struct {
 	maps  *Storage // of config maps
 }
 
-// watched is a store that records which pages are read, and whose log can be stopped.
+// watched is a store that records which pages are read, and whose log can be held.
 type watched struct {
-	store.Store
+	*storetest.LateLog
 	largest atomic.Int64 // the largest page that was listed
 	pages   atomic.Int64
-
-	mu   sync.Mutex
-	held chan struct{} // not nil while the log is stopped; guarded by mu
 }
 
 func (s *watched) List(ctx context.Context, prefix string, o store.ListOptions) (store.Page, error) {
-	page, err := s.Store.List(ctx, prefix, o)
+	page, err := s.LateLog.List(ctx, prefix, o)
 	s.pages.Add(1)
 	s.largest.Store(max(s.largest.Load(), int64(len(page.Entries))))
 	return page, err
-}
-
-func (s *watched) Watch(ctx context.Context, prefix string, after store.Revision, sink func(store.Batch) error) error {
-	return s.Store.Watch(ctx, prefix, after, func(b store.Batch) error {
-		s.mu.Lock()
-		held := s.held
-		s.mu.Unlock()
-		if held != nil {
-			select {
-			case <-held:
-			case <-ctx.Done():
-			}
-		}
-		return sink(b)
-	})
-}
-
-// hold stops the log until release is called.
-func (s *watched) hold() (release func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	held := make(chan struct{})
-	s.held = held
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.held = nil
-		close(held)
-	}
 }
 
 // lock is a Transformer that cannot read values that begin with "broken".
@@ -98,7 +67,7 @@ func (w *world) again() *world { return openWorld(w.t, w.inner, 0) }
 func openWorld(t *testing.T, inner store.Store, window int, uncached ...string) *world {
 	t.Helper()
 	w := &world{t: t, inner: inner}
-	w.store = &watched{Store: store.Transform(w.inner, lock{})}
+	w.store = &watched{LateLog: storetest.NewLateLog(store.Transform(w.inner, lock{}))}
 	w.cache = watchcache.New(w.store, watchcache.Options{WindowEvents: window})
 	catalogue, err := resource.NewCatalogue(builtin.Kinds()...)
 	if err != nil {

@@ -5,7 +5,8 @@
 //
 //   - Durable: a write whose call returned without an error is there after a crash (the memory store's life is the
 //     process's).
-//   - Atomic: a compare-and-swap takes effect wholly or not at all, and of two that expect the same revision one wins.
+//   - Atomic: a compare-and-swap takes effect wholly or not at all, and of two that expect the same revision one wins. A
+//     create with conditions takes effect only if they hold at that moment.
 //   - Monotonic: revisions only grow; every write gets one that is greater than all before it.
 //   - Linearizable: Revision, and a Get or List that does not ask for a stale answer, see every write that was
 //     acknowledged before they were called.
@@ -52,6 +53,7 @@ var (
 	ErrExists      = errors.New("key exists")
 	ErrNotFound    = errors.New("key not found")
 	ErrConflict    = errors.New("revision does not match")
+	ErrCondition   = errors.New("condition does not hold")
 	ErrCompacted   = errors.New("revision has been compacted")
 	ErrFuture      = errors.New("revision is in the future")
 	ErrNoSpace     = errors.New("store is out of space")
@@ -104,6 +106,13 @@ type Entry struct {
 	// Stale says that the Transformer would encode the value differently now, for example with a newer key. Writing the same value again brings it up
 	// to date.
 	Stale bool
+}
+
+// Condition is what a Create may depend on: that the last change of another key is that of a revision, so that the key exists and has not been written
+// or deleted since.
+type Condition struct {
+	Key      string
+	Revision Revision
 }
 
 // EventType says whether a key was written or deleted.
@@ -165,9 +174,9 @@ type Page struct {
 
 // Store is implemented by each kind of store. All methods may be called from any goroutine.
 type Store interface {
-	// Create writes a key that does not exist yet; otherwise it fails with ErrExists. If ttl is above zero, the entry expires. Create and Update do
-	// not keep value: the caller may use the slice again.
-	Create(ctx context.Context, key string, value []byte, ttl time.Duration) (Revision, error)
+	// Create writes a key that does not exist yet; otherwise it fails with ErrExists, or else with ErrCondition if a condition does not hold. If ttl is
+	// above zero, the entry expires. Create and Update do not keep value: the caller may use the slice again.
+	Create(ctx context.Context, key string, value []byte, ttl time.Duration, conditions ...Condition) (Revision, error)
 	// Get reads one key, or fails with ErrNotFound.
 	Get(ctx context.Context, key string, o GetOptions) (Entry, error)
 	// List reads the keys that begin with prefix.

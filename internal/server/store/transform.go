@@ -33,12 +33,12 @@ type transformed struct {
 	t Transformer
 }
 
-func (s *transformed) Create(ctx context.Context, key string, value []byte, ttl time.Duration) (Revision, error) {
+func (s *transformed) Create(ctx context.Context, key string, value []byte, ttl time.Duration, conditions ...Condition) (Revision, error) {
 	value, err := s.t.To(key, value)
 	if err != nil {
 		return 0, fmt.Errorf("create %s: transform: %w", key, err)
 	}
-	return s.Store.Create(ctx, key, value, ttl)
+	return s.Store.Create(ctx, key, value, ttl, conditions...)
 }
 
 func (s *transformed) Update(ctx context.Context, key string, value []byte, expect Revision, ttl time.Duration) (Revision, error) {

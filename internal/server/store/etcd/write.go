@@ -11,13 +11,16 @@ import (
 )
 
 // Create implements store.Store.
-func (s *Store) Create(ctx context.Context, key string, value []byte, ttl time.Duration) (store.Revision, error) {
-	r, err := s.put(ctx, key, value, 0, ttl)
+func (s *Store) Create(ctx context.Context, key string, value []byte, ttl time.Duration, conditions ...store.Condition) (store.Revision, error) {
+	r, err := s.put(ctx, key, value, 0, ttl, conditions)
+	if err == nil && !r.Succeeded {
+		err = store.ErrExists
+		if len(conditions) > 0 && found(r) == nil {
+			err = store.ErrCondition
+		}
+	}
 	if err != nil {
 		return 0, fmt.Errorf("create %s: %w", key, err)
-	}
-	if !r.Succeeded {
-		return 0, fmt.Errorf("create %s: %w", key, store.ErrExists)
 	}
 	return store.Revision(r.Header.Revision), nil
 }
@@ -27,7 +30,7 @@ func (s *Store) Update(ctx context.Context, key string, value []byte, expect sto
 	if expect == 0 {
 		return 0, fmt.Errorf("update %s: %w", key, s.expectNothing(ctx, key))
 	}
-	r, err := s.put(ctx, key, value, expect, ttl)
+	r, err := s.put(ctx, key, value, expect, ttl, nil)
 	if err == nil && !r.Succeeded {
 		err = s.mismatch(key, expect, found(r))
 	}
@@ -57,15 +60,19 @@ func (s *Store) Delete(ctx context.Context, key string, expect store.Revision) (
 	return store.Revision(r.Header.Revision), nil
 }
 
-// put writes a key whose revision is expect; zero means that the key does not exist.
-func (s *Store) put(ctx context.Context, key string, value []byte, expect store.Revision, ttl time.Duration) (*pb.TxnResponse, error) {
+// put writes a key whose revision is expect; zero means that the key does not exist. If the transaction fails, it reads the key, unless that is known
+// already.
+func (s *Store) put(ctx context.Context, key string, value []byte, expect store.Revision, ttl time.Duration, conditions []store.Condition) (*pb.TxnResponse, error) {
 	k := []byte(s.root + key)
 	put := &pb.PutRequest{Key: k, Value: value}
 	txn := &pb.TxnRequest{
 		Compare: unchanged(k, expect),
 		Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestPut{RequestPut: put}}},
 	}
-	if expect != 0 {
+	for _, c := range conditions {
+		txn.Compare = append(txn.Compare, unchanged([]byte(s.root+c.Key), c.Revision)...)
+	}
+	if expect != 0 || len(conditions) > 0 {
 		txn.Failure = read(k)
 	}
 	if ttl <= 0 {

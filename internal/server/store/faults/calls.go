@@ -8,8 +8,8 @@ import (
 )
 
 // Create implements store.Store.
-func (s *Store) Create(ctx context.Context, key string, value []byte, ttl time.Duration) (store.Revision, error) {
-	return do(ctx, s, Create, key, func() (store.Revision, error) { return s.inner.Create(ctx, key, value, ttl) })
+func (s *Store) Create(ctx context.Context, key string, value []byte, ttl time.Duration, conditions ...store.Condition) (store.Revision, error) {
+	return do(ctx, s, Create, key, func() (store.Revision, error) { return s.inner.Create(ctx, key, value, ttl, conditions...) })
 }
 
 // Get implements store.Store.

@@ -10,15 +10,15 @@ import (
 )
 
 // Create implements store.Store.
-func (s *Store) Create(ctx context.Context, key string, value []byte, ttl time.Duration) (store.Revision, error) {
-	rev, err := s.create(ctx, key, value, ttl)
+func (s *Store) Create(ctx context.Context, key string, value []byte, ttl time.Duration, conditions ...store.Condition) (store.Revision, error) {
+	rev, err := s.create(ctx, key, value, ttl, conditions)
 	if err != nil {
 		return 0, fmt.Errorf("create %s: %w", key, err)
 	}
 	return rev, nil
 }
 
-func (s *Store) create(ctx context.Context, key string, value []byte, ttl time.Duration) (store.Revision, error) {
+func (s *Store) create(ctx context.Context, key string, value []byte, ttl time.Duration, conditions []store.Condition) (store.Revision, error) {
 	value, err := s.admit(ctx, value)
 	if err != nil {
 		return 0, err
@@ -30,6 +30,11 @@ func (s *Store) create(ctx context.Context, key string, value []byte, ttl time.D
 	}
 	if _, found := s.present.Get(key); found {
 		return 0, store.ErrExists
+	}
+	for _, c := range conditions {
+		if i, found := s.present.Get(c.Key); !found || i.rev != c.Revision {
+			return 0, fmt.Errorf("%s at %d: %w", c.Key, c.Revision, store.ErrCondition)
+		}
 	}
 	return s.putLocked(key, value, ttl), nil
 }

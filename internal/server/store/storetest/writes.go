@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/millrace/millrace/internal/server/store"
 )
@@ -61,6 +62,55 @@ var atomicChecks = []check{
 		deleted := mustDelete(t, s, "/a", mustCreate(t, s, "/a", "one"))
 		if again := mustCreate(t, s, "/a", "two"); again <= deleted {
 			t.Errorf("created at %d, deleted at %d", again, deleted)
+		}
+	}},
+	{"a create takes effect only while its conditions hold", func(t *testing.T, s store.Store) {
+		gone := mustCreate(t, s, "/gone", "x")
+		mustDelete(t, s, "/gone", gone)
+		first := mustCreate(t, s, "/other", "one")
+		rev := mustUpdate(t, s, "/other", "two", first)
+		second := mustCreate(t, s, "/second", "x")
+		for _, wrong := range [][]store.Condition{
+			{{Key: "/other", Revision: first}}, {{Key: "/other", Revision: rev + 1}}, {{Key: "/gone", Revision: gone}}, {{Key: "/never", Revision: rev}},
+			{{Key: "/other", Revision: rev}, {Key: "/second", Revision: rev}},
+		} {
+			if _, err := s.Create(within(t), "/a", []byte("x"), 0, wrong...); !errors.Is(err, store.ErrCondition) {
+				t.Errorf("create on %v: %v", wrong, err)
+			}
+			if _, err := s.Create(within(t), "/second", []byte("y"), time.Hour, wrong...); !errors.Is(err, store.ErrExists) {
+				t.Errorf("create of an existing key on %v: %v", wrong, err)
+			}
+		}
+		if now := mustRevision(t, s); now != second {
+			t.Errorf("revision went from %d to %d", second, now)
+		}
+		right := []store.Condition{{Key: "/other", Revision: rev}, {Key: "/second", Revision: second}}
+		made, err := s.Create(within(t), "/a", []byte("x"), 0, right...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unchanged(t, s, "/a", "x", made)
+	}},
+	{"no create on a condition comes after the change that ends it", func(t *testing.T, s store.Store) {
+		for round := range 10 {
+			other := fmt.Sprintf("/other/%d", round)
+			rev := mustCreate(t, s, other, "open")
+			ended := make(chan store.Revision, 1)
+			race(t, 8, func(i int) error {
+				if i == 0 {
+					end, err := s.Delete(within(t), other, rev)
+					ended <- end
+					return err
+				}
+				_, err := s.Create(within(t), fmt.Sprintf("/a/%d/%d", round, i), nil, 0, store.Condition{Key: other, Revision: rev})
+				return err
+			}, store.ErrCondition)
+			end := <-ended
+			for _, e := range mustList(t, s, fmt.Sprintf("/a/%d/", round), store.ListOptions{}).Entries {
+				if e.Revision > end {
+					t.Fatalf("%s was created at %d, and its condition ended at %d", e.Key, e.Revision, end)
+				}
+			}
 		}
 	}},
 	{"one of many concurrent creates wins", func(t *testing.T, s store.Store) {
