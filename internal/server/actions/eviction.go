@@ -2,6 +2,7 @@ package actions
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -18,7 +19,8 @@ import (
 	"github.com/millrace/millrace/internal/server/resource"
 )
 
-// evict deletes a pod if the disruption budgets of its namespace allow it.
+// evict deletes a pod if the disruption budgets of its namespace allow it. A pod that needs no budget is deleted only in the state that says so: if it has
+// changed meanwhile, as from Pending to Running, the eviction begins anew.
 func evict(ctx context.Context, c *apiserver.ActionCall) (runtime.Object, int, error) {
 	e := c.Body.(*policyv1.Eviction)
 	if e.Name != c.Name {
@@ -29,31 +31,60 @@ func evict(ctx context.Context, c *apiserver.ActionCall) (runtime.Object, int, e
 		options = *e.DeleteOptions
 	}
 	c.Options.DryRun = c.Options.DryRun || len(options.DryRun) > 0
-	cached, err := c.Storage.Get(ctx, c.Namespace, c.Name, registry.Freshness{})
-	if err != nil {
-		return nil, 0, err
-	}
-	o, err := c.Storage.Kind().Decode(ctx, cached.Value(), cached.Revision.String())
-	if err != nil {
-		return nil, 0, err
-	}
-	pod := o.(*corev1.Pod)
-	if !needsNoBudget(pod) {
-		if err := useDisruption(ctx, c, pod); err != nil {
+	for {
+		pod, err := readPod(ctx, c)
+		if err != nil {
 			return nil, 0, err
 		}
+		again, err := evictPod(ctx, c, options, pod)
+		switch {
+		case err == nil:
+			return success()
+		case !again || ctx.Err() != nil:
+			return nil, 0, err
+		}
+		options.Preconditions = &metav1.Preconditions{UID: &pod.UID} // another try is for the same pod
 	}
-	if err := markEvicted(ctx, c, pod); err != nil {
-		return nil, 0, err
+}
+
+// evictPod tries to evict the pod as it has been read. again says that the pod has changed since, so that another try may succeed.
+func evictPod(ctx context.Context, c *apiserver.ActionCall, options metav1.DeleteOptions, pod *corev1.Pod) (again bool, err error) {
+	if err := registry.CheckPreconditions(c.Storage.Kind(), options.Preconditions, pod); err != nil {
+		return false, err // before anything is taken from a budget
 	}
-	if options.Preconditions == nil {
-		options.Preconditions = &metav1.Preconditions{UID: &pod.UID}
+	asked := options.Preconditions != nil && options.Preconditions.ResourceVersion != nil
+	exact := asked || needsNoBudget(pod)
+	if !needsNoBudget(pod) {
+		free, err := useDisruption(ctx, c, pod)
+		if err != nil {
+			return false, err
+		}
+		exact = exact || free
 	}
-	c.Options.Admitted = true
-	if _, err := c.Storage.Delete(ctx, c.Namespace, c.Name, options, c.Options); err != nil {
-		return nil, 0, err
+	marked, err := markEvicted(ctx, c, pod, exact)
+	if err != nil {
+		return exact && !asked && apierrors.IsConflict(err), err
 	}
-	return success()
+	options.Preconditions = &metav1.Preconditions{UID: &pod.UID}
+	if exact {
+		options.Preconditions.ResourceVersion = &marked
+	}
+	with := c.Options
+	with.Admitted = true
+	_, err = c.Storage.Delete(ctx, c.Namespace, c.Name, options, with)
+	return exact && !asked && apierrors.IsConflict(err), err
+}
+
+func readPod(ctx context.Context, c *apiserver.ActionCall) (*corev1.Pod, error) {
+	found, err := c.Storage.Get(ctx, c.Namespace, c.Name, registry.Freshness{})
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.Storage.Kind().Decode(ctx, found.Value(), found.Revision.String())
+	if err != nil {
+		return nil, err
+	}
+	return o.(*corev1.Pod), nil
 }
 
 // needsNoBudget reports whether a pod can be evicted without a look at the budgets: it has ended, is pending, or is being deleted.
@@ -65,40 +96,49 @@ func needsNoBudget(p *corev1.Pod) bool {
 	return p.DeletionTimestamp != nil
 }
 
-// markEvicted adds the reason of the eviction to the pod's conditions.
-func markEvicted(ctx context.Context, c *apiserver.ActionCall, pod *corev1.Pod) error {
+// markEvicted adds the reason of the eviction to the pod's conditions, and returns the resource version that the pod then has. If exact is set, it must not
+// have changed before.
+func markEvicted(ctx context.Context, c *apiserver.ActionCall, pod *corev1.Pod, exact bool) (version string, err error) {
 	opt := registry.UpdateOptions{WriteOptions: c.Options, View: "eviction", Own: true}
-	_, _, err := c.Storage.Update(ctx, c.Namespace, c.Name, func(_ context.Context, old resource.Object) (resource.Object, error) {
-		if old.GetUID() != pod.UID {
+	stored, _, err := c.Storage.Update(ctx, c.Namespace, c.Name, func(_ context.Context, old resource.Object) (resource.Object, error) {
+		switch {
+		case old.GetUID() != pod.UID:
 			return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, c.Name)
+		case exact && old.GetResourceVersion() != pod.ResourceVersion:
+			return nil, apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, c.Name, errPodChanged)
 		}
 		marked := old.(*corev1.Pod).DeepCopy()
 		setCondition(marked, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
 			Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting"})
 		return marked, nil
 	}, opt)
-	return err
+	if err != nil {
+		return "", err
+	}
+	return stored.Object.GetResourceVersion(), nil
 }
 
-// useDisruption takes one disruption from the pod's budget, or refuses.
-func useDisruption(ctx context.Context, c *apiserver.ActionCall, pod *corev1.Pod) error {
+var errPodChanged = errors.New("the pod has changed while it was being evicted")
+
+// useDisruption takes one disruption from the pod's budget, or refuses. free says that the pod in this state needs none of its budget.
+func useDisruption(ctx context.Context, c *apiserver.ActionCall, pod *corev1.Pod) (free bool, err error) {
 	kind, ok := c.Registry.Catalogue.Kind(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"})
 	if !ok {
-		return nil
+		return false, nil
 	}
 	budgets, err := c.Registry.Storage(kind)
 	if err != nil {
-		return err
+		return false, err
 	}
 	list, err := budgets.List(ctx, registry.ListQuery{Selection: registry.Select(kind.Faces[0], c.Namespace, "", nil, nil)})
 	if err != nil {
-		return err
+		return false, err
 	}
 	var matching []*policyv1.PodDisruptionBudget
 	for _, o := range list.Objects {
 		decoded, err := kind.Decode(ctx, o.Value(), o.Revision.String())
 		if err != nil {
-			return err
+			return false, err
 		}
 		b := decoded.(*policyv1.PodDisruptionBudget)
 		if selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector); err == nil && selector.Matches(labels.Set(pod.Labels)) {
@@ -107,17 +147,17 @@ func useDisruption(ctx context.Context, c *apiserver.ActionCall, pod *corev1.Pod
 	}
 	switch len(matching) {
 	case 0:
-		return nil
+		return false, nil
 	case 1:
-		return take(ctx, c, budgets, matching[0], pod)
+		if mayEvictUnhealthy(matching[0], pod) {
+			return true, nil
+		}
+		return false, take(ctx, c, budgets, matching[0], pod)
 	}
-	return apierrors.NewInternalError(fmt.Errorf("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."))
+	return false, apierrors.NewInternalError(fmt.Errorf("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."))
 }
 
 func take(ctx context.Context, c *apiserver.ActionCall, budgets *registry.Storage, budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) error {
-	if mayEvictUnhealthy(budget, pod) {
-		return nil
-	}
 	opt := registry.UpdateOptions{WriteOptions: c.Options, View: "status", Own: true}
 	_, _, err := budgets.Update(ctx, budget.Namespace, budget.Name, func(_ context.Context, old resource.Object) (resource.Object, error) {
 		b := old.(*policyv1.PodDisruptionBudget).DeepCopy()
