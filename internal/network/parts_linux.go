@@ -32,7 +32,7 @@ func (o Options) pods() part {
 		return p
 	}
 	p.runner, p.err = asRunner(pods.New(pods.Options{
-		Clients: o.Clients, Node: o.Node, ConfigurationDirectory: o.ConfigurationDirectory, PluginDirectory: o.PluginDirectory, Directory: o.Directory, Logger: o.Logger,
+		Clients: o.Clients, Node: o.Node, ConfigurationDirectory: o.ConfigurationDirectory, PluginDirectory: o.PluginDirectory, Directory: o.Directory, Hold: true, Logger: o.Logger,
 	}))
 	return p
 }
@@ -74,7 +74,7 @@ func (o Options) policies() part {
 		p.err = errRoot
 		return p
 	}
-	p.runner, p.err = asRunner(policies.New(policies.Options{Clients: o.Clients.As("network-policies"), Node: o.Node, Logger: o.Logger}))
+	p.runner, p.err = asRunner(policies.New(policies.Options{Clients: o.Clients.As("network-policies"), Node: o.Node, Given: pods.Given{Directory: o.Directory}, Logger: o.Logger}))
 	return p
 }
 

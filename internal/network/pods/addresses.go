@@ -1,7 +1,6 @@
 package pods
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -14,10 +13,13 @@ import (
 	"syscall"
 )
 
-// addresses are the assigned addresses. Each has a file with its name, which contains the owner.
+// addresses are the assigned addresses. Each has a file with its name: its first line is the owner, and its second the pod if the runtime has named it.
 type addresses struct {
 	directory string
 }
+
+// Owner is the pod that an address was given to, as the runtime names it.
+type Owner struct{ Namespace, Name, UID string }
 
 // errFull reports that a range has no free address.
 var errFull = errors.New("no address is free")
@@ -43,7 +45,7 @@ func (a addresses) locked(f func() error) error {
 }
 
 // allocate assigns an address of a range to an owner. The first address is the gateway's.
-func (a addresses) allocate(in netip.Prefix, owner string) (netip.Addr, error) {
+func (a addresses) allocate(in netip.Prefix, owner, pod string) (netip.Addr, error) {
 	in = in.Masked()
 	at := gateway(in)
 	if text, err := os.ReadFile(a.last(in)); err == nil {
@@ -56,7 +58,7 @@ func (a addresses) allocate(in netip.Prefix, owner string) (netip.Addr, error) {
 		if at = at.Next(); !in.Contains(at) || broadcast(in, at) {
 			at = gateway(in).Next()
 		}
-		switch err := a.record(at, owner); {
+		switch err := a.record(at, owner+"\n"+pod); {
 		case err == nil:
 			return at, os.WriteFile(a.last(in), []byte(at.String()), 0o600)
 		case !errors.Is(err, fs.ErrExist):
@@ -74,13 +76,13 @@ func (a addresses) last(in netip.Prefix) string {
 	return filepath.Join(a.directory, lastFile+in.Addr().String())
 }
 
-// record assigns an address to an owner, unless it is assigned already.
-func (a addresses) record(address netip.Addr, owner string) error {
+// record assigns an address, unless it is assigned already.
+func (a addresses) record(address netip.Addr, text string) error {
 	f, err := os.OpenFile(a.file(address), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(owner)
+	_, err = f.WriteString(text)
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
@@ -90,6 +92,14 @@ func (a addresses) file(address netip.Addr) string {
 
 // forEach calls f for each address and its owner.
 func (a addresses) forEach(f func(address netip.Addr, owner string) error) error {
+	return a.forEachFile(func(address netip.Addr, text string) error {
+		owner, _, _ := strings.Cut(text, "\n")
+		return f(address, strings.TrimSpace(owner))
+	})
+}
+
+// forEachFile calls f for each address and the text of its file.
+func (a addresses) forEachFile(f func(address netip.Addr, text string) error) error {
 	entries, err := os.ReadDir(a.directory)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -99,14 +109,14 @@ func (a addresses) forEach(f func(address netip.Addr, owner string) error) error
 		if no != nil {
 			continue
 		}
-		owner, failed := os.ReadFile(a.file(address))
+		text, failed := os.ReadFile(a.file(address))
 		if errors.Is(failed, fs.ErrNotExist) {
 			continue // freed meanwhile
 		}
 		if failed != nil {
 			return failed
 		}
-		if err := f(address, string(bytes.TrimSpace(owner))); err != nil {
+		if err := f(address, string(text)); err != nil {
 			return err
 		}
 	}

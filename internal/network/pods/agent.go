@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,8 @@ type Options struct {
 	PluginDirectory string
 	// Directory is the directory with a file for each assigned address. Default /var/lib/millrace/network.
 	Directory string
+	// Hold keeps packets from and to a new pod back until the policies of this node release its addresses, see [Given].
+	Hold bool
 	// Program is the plugin's executable. Default: this program.
 	Program string
 	// MTU is the MTU of the pods' links. Default: that of the node's link, less the overhead of VXLAN.
@@ -60,13 +63,15 @@ func New(o Options) (*Agent, error) {
 	}
 	o.ConfigurationDirectory = cmp.Or(o.ConfigurationDirectory, "/etc/cni/net.d")
 	o.PluginDirectory = cmp.Or(o.PluginDirectory, "/opt/cni/bin")
-	o.Directory = cmp.Or(o.Directory, "/var/lib/millrace/network")
+	o.Directory = orDefault(o.Directory)
 	o.Interval = cmp.Or(o.Interval, 30*time.Second)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Agent{options: o, log: o.Logger, nodes: loop.Informer(o.Clients, informer.For(o.Clients.Kube.CoreV1().Nodes()))}, nil
 }
+
+func orDefault(directory string) string { return cmp.Or(directory, "/var/lib/millrace/network") }
 
 // Run maintains the network in the network namespace of the calling thread until the context ends. The network stays. The
 // clients' informers must run at the same time.
@@ -197,5 +202,11 @@ func (a *Agent) reconcile() error {
 		return err
 	}
 	mtu := cmp.Or(a.options.MTU, r.mtu)
-	return errors.Join(forwarding(), r.update(peers), masquerade(self, peers), a.install(), a.configure(self, mtu))
+	return errors.Join(forwarding(), r.update(peers), masquerade(self, peers), a.guard(), a.install(), a.configure(self, mtu))
+}
+
+// guard corrects what pods may send.
+func (a *Agent) guard() error {
+	all := addresses{filepath.Join(a.options.Directory, "addresses")}
+	return all.locked(func() error { return all.guard(nil) })
 }

@@ -73,6 +73,9 @@ func (a *Agent) configure(self peer, mtu int) error {
 		}
 	}
 	plugin["ranges"] = ranges
+	if a.options.Hold {
+		plugin["hold"] = true
+	}
 	text, err := json.MarshalIndent(map[string]any{"cniVersion": "1.0.0", "name": "millrace", "plugins": []any{plugin}}, "", "  ")
 	if err != nil {
 		return err

@@ -14,5 +14,7 @@
 //   - Durable: an address is written to disk before it is assigned. Even if processes are killed, no address is assigned twice, and
 //     DEL or GC frees the addresses of an interrupted ADD.
 //   - Level: routes and tables follow from the informer's nodes. Changes by other programs are corrected at the next interval.
+//   - Own: a pod sends from its own addresses only, in both families. Connections of an address do not outlive its pod.
+//   - Held: with [Options.Hold], no packet is forwarded from or to a new pod until the policies of its node know it.
 //   - Modest: if there is another CNI configuration, nothing is written.
 package pods

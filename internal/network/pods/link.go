@@ -21,8 +21,10 @@ import (
 )
 
 // hostLink is the name of the node's end of a pod's link. It is derived from the container, so that DEL finds it.
-func (c *call) hostLink() string {
-	sum := sha256.Sum256([]byte(c.owner()))
+func (c *call) hostLink() string { return linkOf(c.owner()) }
+
+func linkOf(owner string) string {
+	sum := sha256.Sum256([]byte(owner))
 	return "mr" + hex.EncodeToString(sum[:6])
 }
 

@@ -11,6 +11,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/millrace/millrace/internal/network/nft"
 )
 
 // PluginName is the plugin's name for runtimes.
@@ -28,6 +31,8 @@ type Configuration struct {
 	MTU          int             `json:"mtu,omitempty"`
 	Directory    string          `json:"folder"`
 	Capabilities map[string]bool `json:"capabilities,omitempty"`
+	// Hold keeps packets from and to a new pod back until the policies of its node know it.
+	Hold bool `json:"hold,omitempty"`
 
 	Runtime struct {
 		PortMappings []PortMapping `json:"portMappings,omitempty"`
@@ -100,6 +105,7 @@ func (f failure) Unwrap() error { return f.err }
 type call struct {
 	Configuration
 	container, namespace, link string
+	pod                        Owner // empty: the runtime has not named it
 	addresses                  addresses
 }
 
@@ -125,7 +131,7 @@ func Plugin(env func(string) string, in io.Reader, out io.Writer) int {
 }
 
 func plugin(env func(string) string, in io.Reader) (answer any, version string, err error) {
-	c := call{container: env("CNI_CONTAINERID"), namespace: env("CNI_NETNS"), link: env("CNI_IFNAME")}
+	c := call{container: env("CNI_CONTAINERID"), namespace: env("CNI_NETNS"), link: env("CNI_IFNAME"), pod: ownerIn(env("CNI_ARGS"))}
 	version = versions[len(versions)-1]
 	if err := json.NewDecoder(in).Decode(&c.Configuration); err != nil && (env("CNI_COMMAND") != "VERSION" || !errors.Is(err, io.EOF)) {
 		return nil, version, failure{codeDecode, fmt.Errorf("read the configuration: %w", err)}
@@ -184,18 +190,31 @@ func (c *call) run(command string) (any, error) {
 	return nil, c.remove()
 }
 
+// ownerIn reads the pod that a runtime names in CNI_ARGS.
+func ownerIn(args string) Owner {
+	words := map[string]string{}
+	for part := range strings.SplitSeq(args, ";") {
+		key, value, _ := strings.Cut(part, "=")
+		words[key] = value
+	}
+	return Owner{words["K8S_POD_NAMESPACE"], words["K8S_POD_NAME"], words["K8S_POD_UID"]}
+}
+
+// named reports whether the runtime has named the pod.
+func (o Owner) named() bool { return o.Namespace != "" && o.Name != "" && o.UID != "" }
+
 // add allocates a pod's addresses and makes its link. If it fails, it undoes everything.
 func (c *call) add() (*result, error) {
 	var taken []netip.Addr
 	err := c.addresses.locked(func() error {
 		for _, r := range c.Ranges {
-			a, err := c.addresses.allocate(r, c.owner())
+			a, err := c.addresses.allocate(r, c.owner(), strings.Join([]string{c.pod.Namespace, c.pod.Name, c.pod.UID}, " "))
 			if err != nil {
 				return err
 			}
 			taken = append(taken, a)
 		}
-		return nil
+		return c.addresses.guard(c.toHold(taken)) // before there is a link
 	})
 	var out *result
 	if err == nil {
@@ -210,14 +229,55 @@ func (c *call) add() (*result, error) {
 		}
 		return nil, errors.Join(err, c.remove())
 	}
-	return out, nil
+	return out, c.awaitPolicies(taken)
+}
+
+// toHold returns the addresses whose packets must wait for the policies. A pod that the runtime has not named would wait for ever.
+func (c *call) toHold(taken []netip.Addr) []netip.Addr {
+	if !c.Hold || !c.pod.named() {
+		return nil
+	}
+	return taken
+}
+
+// patience is how long a pod's start waits for the policies, so that its first packets are not lost. After that it starts, and its packets wait.
+const (
+	patience  = 3 * time.Second
+	lookEvery = 10 * time.Millisecond
+)
+
+// awaitPolicies waits until the policies know a pod's addresses.
+func (c *call) awaitPolicies(taken []netip.Addr) error {
+	if len(c.toHold(taken)) == 0 {
+		return nil
+	}
+	conn, err := nft.Dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for begun := time.Now(); time.Since(begun) < patience; time.Sleep(lookEvery) {
+		waits := false
+		for _, family := range []nft.Family{nft.IPv4, nft.IPv6} {
+			held, err := heldIn(conn, nft.Table{Family: family, Name: guardTable})
+			if err != nil {
+				return err
+			}
+			waits = waits || slices.ContainsFunc(held, func(a netip.Addr) bool { return slices.Contains(taken, a) })
+		}
+		if !waits {
+			break
+		}
+	}
+	return nil
 }
 
 // remove undoes add. It is no error if something does not exist any more.
 func (c *call) remove() error {
 	all, err := c.addresses.ownedBy(c.owner())
-	return errors.Join(err, c.closePorts(all), c.disconnect(), c.addresses.locked(func() error {
-		return c.addresses.free(func(owner string) bool { return owner == c.owner() })
+	return errors.Join(err, c.closePorts(all), c.disconnect(), forgetConnections(all), c.addresses.locked(func() error {
+		err := c.addresses.free(func(owner string) bool { return owner == c.owner() })
+		return errors.Join(err, c.addresses.guard(nil))
 	}))
 }
 

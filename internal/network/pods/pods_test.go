@@ -105,7 +105,10 @@ func (m *machine) call(command, container string, pod *nettest.Namespace, c Conf
 	if err != nil {
 		m.Fatal(err)
 	}
-	env := map[string]string{"CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_IFNAME": "eth0"}
+	env := map[string]string{
+		"CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_IFNAME": "eth0",
+		"CNI_ARGS": "IgnoreUnknown=1;K8S_POD_NAMESPACE=ns;K8S_POD_NAME=" + container + ";K8S_POD_UID=uid-" + container,
+	}
 	if c.Type == LoopbackName {
 		env["CNI_IFNAME"] = "lo"
 	}
@@ -324,7 +327,7 @@ func TestAnInterruptedAddLeaksNothing(t *testing.T) {
 	taken := addresses{a.directory + "/state/addresses"}
 	// A plugin was killed after it had recorded the address.
 	if err := taken.locked(func() error {
-		_, err := taken.allocate(conf.Ranges[0], "p eth0")
+		_, err := taken.allocate(conf.Ranges[0], "p eth0", "")
 		return err
 	}); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/netip"
 	"time"
 
 	networkingv1 "k8s.io/api/networking/v1"
@@ -14,6 +15,7 @@ import (
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/internal/network/internal/tables"
 	"github.com/millrace/millrace/internal/network/nft"
+	"github.com/millrace/millrace/internal/network/pods"
 	"github.com/millrace/millrace/loop"
 )
 
@@ -22,9 +24,22 @@ type Options struct {
 	Clients *loop.Clients
 	// Node is the name of the agent's node.
 	Node string
+	// Given are the addresses that the node's plugin has given to pods. They count before the API knows them, and are released when the tables have them.
+	// Nil: policies know of addresses from the API alone.
+	Given Given
 	// Check is how often the agent checks whether another program has changed the tables. Default 5 s.
 	Check  time.Duration
 	Logger *slog.Logger // nil: discard
+}
+
+// Given are addresses of the pods of a node, as its plugin has given them.
+type Given interface {
+	// Owners returns the pods of the addresses.
+	Owners() (map[netip.Addr]pods.Owner, error)
+	// Release lets packets of these addresses pass, which wait until now.
+	Release(known map[netip.Addr]bool) error
+	// Watch calls changed after addresses were given or taken back, until ctx ends.
+	Watch(ctx context.Context, changed func()) error
 }
 
 // Agent maintains the tables.
@@ -63,6 +78,21 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	a.conn = conn
 	defer conn.Close()
+	if a.options.Given == nil {
+		return a.write(ctx)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	watched := make(chan error, 1)
+	go func() { // no sockets of a network namespace are opened here
+		defer stop()
+		watched <- a.options.Given.Watch(ctx, a.writer.Trigger)
+	}()
+	err = a.write(ctx)
+	stop()
+	return errors.Join(err, <-watched)
+}
+
+func (a *Agent) write(ctx context.Context) error {
 	return a.writer.Run(ctx, a.listen(), a.view.policies, a.view.pods, a.view.namespaces)
 }
 
@@ -133,7 +163,12 @@ func (a *Agent) isComplete(t *table) bool {
 
 // sync writes the tables for the current policies, pods and namespaces.
 func (a *Agent) sync() error {
-	want := compile(a.view.clusterState(), a.options.Node)
+	state := a.view.clusterState()
+	known, err := a.give(state)
+	if err != nil {
+		return err
+	}
+	want := compile(state, a.options.Node)
 	var b nft.Batch
 	for f, t := range a.tables {
 		_, exists, err := a.conn.Comment(t.nft())
@@ -154,7 +189,22 @@ func (a *Agent) sync() error {
 	for f, t := range a.tables {
 		t.written = want[f]
 	}
+	if len(known) > 0 {
+		return a.options.Given.Release(known)
+	}
 	return nil
+}
+
+// give adds the addresses that the plugin has given to the pods of this node, and returns those whose pods are known.
+func (a *Agent) give(state *clusterState) (known map[netip.Addr]bool, err error) {
+	if a.options.Given == nil {
+		return nil, nil
+	}
+	owners, err := a.options.Given.Owners()
+	if err != nil {
+		return nil, fmt.Errorf("read the addresses of this node's pods: %w", err)
+	}
+	return state.give(a.options.Node, owners, a.view.pod), nil
 }
 
 // Remove removes everything that an agent has written in the network namespace of the calling thread.

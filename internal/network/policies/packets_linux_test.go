@@ -72,10 +72,14 @@ func (s *stage) pod(name string) {
 }
 
 // run runs an agent until the test ends or the returned function is called.
-func (s *stage) run() (stop func()) {
+func (s *stage) run(given ...Given) (stop func()) {
 	s.Helper()
 	clients := loop.ClientsFor(s.kube)
-	agent, err := New(Options{Clients: clients, Node: "here", Check: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(s.Output(), nil))})
+	o := Options{Clients: clients, Node: "here", Check: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(s.Output(), nil))}
+	if len(given) > 0 {
+		o.Given = given[0]
+	}
+	agent, err := New(o)
 	s.must(nil, err)
 	ctx, cancel := context.WithCancel(s.Context())
 	ended := make(chan error, 2)

@@ -12,12 +12,15 @@ import (
 	"k8s.io/client-go/util/watchlist"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/internal/network/pods"
 	"github.com/millrace/millrace/loop"
 )
 
 // pod is the part of a Pod that policies need.
 type pod struct {
 	namespace, name, node string
+	uid                   string // empty: the mirror of a static pod, which has another UID on its node
+	hostNetwork           bool
 	labels                labels.Set
 	addresses             []netip.Addr // none if the pod has ended, has no address yet, or uses its node's network
 	ports                 []namedPort
@@ -31,13 +34,18 @@ type namedPort struct {
 }
 
 func podOf(p *corev1.Pod) *pod {
-	out := &pod{namespace: p.Namespace, name: p.Name, node: p.Spec.NodeName, labels: p.Labels}
-	if p.Spec.HostNetwork || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+	out := &pod{namespace: p.Namespace, name: p.Name, node: p.Spec.NodeName, uid: string(p.UID), hostNetwork: p.Spec.HostNetwork, labels: p.Labels}
+	if _, is := p.Annotations[corev1.MirrorPodAnnotationKey]; is { // only nodes can make one
+		out.uid = ""
+	}
+	if out.hostNetwork {
 		return out
 	}
-	for _, ip := range p.Status.PodIPs {
-		if a, err := netip.ParseAddr(ip.IP); err == nil {
-			out.addresses = append(out.addresses, a)
+	if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+		for _, ip := range p.Status.PodIPs {
+			if a, err := netip.ParseAddr(ip.IP); err == nil {
+				out.addresses = append(out.addresses, a)
+			}
 		}
 	}
 	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
@@ -51,7 +59,7 @@ func podOf(p *corev1.Pod) *pod {
 }
 
 func (p *pod) same(other *pod) bool {
-	return p.node == other.node && maps.Equal(p.labels, other.labels) && slices.Equal(p.addresses, other.addresses) && slices.Equal(p.ports, other.ports)
+	return p.node == other.node && p.uid == other.uid && maps.Equal(p.labels, other.labels) && slices.Equal(p.addresses, other.addresses) && slices.Equal(p.ports, other.ports)
 }
 
 // Protocol numbers in packets.
@@ -94,6 +102,67 @@ func newView(c *loop.Clients) view {
 			Name: "policy namespaces", Logger: c.Log, DisableStreaming: paged,
 		}),
 	}
+}
+
+// pod returns a pod by its name, or nil.
+func (v view) pod(namespace, name string) *pod {
+	p, ok := v.pods.Get(namespace, name)
+	if !ok {
+		return nil
+	}
+	return p
+}
+
+// give puts the addresses that a node's plugin has given in place of those that the API has for the node's pods: they are earlier, and they are true as long
+// as the pod has them, whatever its status says. No other pod has them, whatever another node says. It returns the addresses whose pods are known. A pod of
+// the same name that was there before is another one.
+func (w *clusterState) give(node string, owners map[netip.Addr]pods.Owner, find func(namespace, name string) *pod) map[netip.Addr]bool {
+	given, known := map[pods.Owner]*pod{}, map[netip.Addr]bool{}
+	for a, owner := range owners {
+		p := given[owner]
+		if p == nil {
+			shared := find(owner.Namespace, owner.Name)
+			if shared == nil || shared.node != node || shared.uid != "" && shared.uid != owner.UID || shared.hostNetwork {
+				continue
+			}
+			own := *shared
+			own.addresses = nil
+			p, given[owner] = &own, &own
+		}
+		p.addresses, known[a] = append(p.addresses, a), true
+	}
+	replaced := map[string]bool{}
+	for _, p := range given {
+		replaced[p.namespace+"/"+p.name] = true
+	}
+	for namespace, list := range w.pods {
+		w.pods[namespace] = withoutGiven(list, node, owners, replaced)
+	}
+	for _, p := range given {
+		slices.SortFunc(p.addresses, netip.Addr.Compare)
+		w.pods[p.namespace] = append(w.pods[p.namespace], p)
+	}
+	return known
+}
+
+// withoutGiven returns the pods of a namespace without those that have got addresses, and without given addresses of the others.
+func withoutGiven(list []*pod, node string, owners map[netip.Addr]pods.Owner, replaced map[string]bool) []*pod {
+	isGiven := func(a netip.Addr) bool { _, is := owners[a]; return is }
+	var out []*pod
+	for _, p := range list {
+		if p.node == node && replaced[p.namespace+"/"+p.name] {
+			continue
+		}
+		if slices.ContainsFunc(p.addresses, isGiven) {
+			own := *p // informers share theirs
+			own.addresses = slices.DeleteFunc(slices.Clone(p.addresses), isGiven)
+			p = &own
+		}
+		if len(p.addresses) > 0 {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // clusterState is the state of the informers at one moment.
