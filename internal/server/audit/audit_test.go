@@ -347,30 +347,6 @@ func TestUsersAreEncodedAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestEveryByteIsEscapedWhereverItIs(t *testing.T) {
-	for c := range 256 {
-		for at := range 17 {
-			s := []byte("abcdefghijklmnopq")
-			s[at] = byte(c)
-			for _, s := range []string{string(s), `a"b` + string(s)} {
-				if got, want := string(text(nil, s)), string(library(nil, s)); got != want {
-					t.Fatalf("%q became %s, want %s", s, got, want)
-				}
-			}
-		}
-	}
-}
-
-func FuzzStringsInEvents(f *testing.F) {
-	f.Add("a\"b\\c\n\x00é\xff<>&\u2028")
-	f.Fuzz(func(t *testing.T, s string) {
-		var got string
-		if err := json.Unmarshal(text(nil, s), &got); err != nil || got != strings.ToValidUTF8(s, "\ufffd") && strings.ToValidUTF8(s, "") == s {
-			t.Errorf("%q is read as %q, %v", s, got, err)
-		}
-	})
-}
-
 func BenchmarkMetadataToAFile(b *testing.B) {
 	for _, mode := range []string{Blocking, Batch} {
 		b.Run(mode, func(b *testing.B) {

@@ -13,6 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace/millrace/internal/jsontext"
 	"github.com/millrace/millrace/internal/server/auth"
 )
 
@@ -116,7 +117,7 @@ func (e *event) append(b []byte) []byte {
 	b = append(b, `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"`...)
 	b = append(b, e.level.String()...)
 	b = append(b, `","auditID":`...)
-	b = text(b, e.id)
+	b = jsontext.Quote(b, e.id)
 	b = append(b, `,"stage":"`...)
 	b = append(b, stageNames[e.stage]...)
 	b = append(b, '"')
@@ -126,7 +127,7 @@ func (e *event) append(b []byte) []byte {
 		b = user(b, e.impersonated)
 		if e.constraint != "" {
 			b = append(b, `,"authenticationMetadata":{"impersonationConstraint":`...)
-			b = text(b, e.constraint)
+			b = jsontext.Quote(b, e.constraint)
 			b = append(b, '}')
 		}
 	}
@@ -152,9 +153,9 @@ func (e *event) append(b []byte) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = text(b, a.key)
+			b = jsontext.Quote(b, a.key)
 			b = append(b, ':')
-			b = text(b, a.value)
+			b = jsontext.Quote(b, a.value)
 		}
 		b = append(b, '}')
 	}
@@ -181,7 +182,7 @@ func (e *event) object(b []byte) []byte {
 		b = append(b, '"')
 		b = append(b, f.key...)
 		b = append(b, `":`...)
-		b = text(b, f.value)
+		b = jsontext.Quote(b, f.value)
 	}
 	return append(b, '}')
 }
@@ -191,7 +192,7 @@ func user(b []byte, u *auth.User) []byte {
 	open := len(b)
 	if u.Name != "" {
 		b = append(b, `"username":`...)
-		b = text(b, u.Name)
+		b = jsontext.Quote(b, u.Name)
 	}
 	comma := func() {
 		if len(b) > open {
@@ -201,7 +202,7 @@ func user(b []byte, u *auth.User) []byte {
 	if u.UID != "" {
 		comma()
 		b = append(b, `"uid":`...)
-		b = text(b, u.UID)
+		b = jsontext.Quote(b, u.UID)
 	}
 	if len(u.Groups) > 0 {
 		comma()
@@ -215,7 +216,7 @@ func user(b []byte, u *auth.User) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = text(b, key)
+			b = jsontext.Quote(b, key)
 			b = append(b, ':')
 			b = list(b, u.Extra[key])
 		}
@@ -257,7 +258,7 @@ func field(b []byte, key, value string) []byte {
 	b = append(b, ',', '"')
 	b = append(b, key...)
 	b = append(b, `":`...)
-	return text(b, value)
+	return jsontext.Quote(b, value)
 }
 
 func optional(b []byte, key, value string) []byte {
@@ -283,69 +284,7 @@ func list(b []byte, all []string) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = text(b, s)
+		b = jsontext.Quote(b, s)
 	}
 	return append(b, ']')
-}
-
-// escaped has the bytes that JSON, or the library, does not write as they are.
-var escaped = func() (all [256]bool) {
-	for c := range all {
-		all[c] = c < ' ' || c >= 0x7f
-	}
-	for _, c := range `"\<>&` {
-		all[c] = true
-	}
-	return all
-}()
-
-// plain is how many of the first bytes of a string are written as they are. It looks at eight at a time: this is what most of an event's time is.
-func plain(s string) int {
-	const each, top = 0x0101010101010101, 0x8080808080808080
-	// Subtraction borrows from the top bit of a byte that is zero, and of no byte below it.
-	zero := func(x uint64) uint64 { return (x - each) &^ x }
-	i := 0
-	for ; len(s)-i >= 8; i += 8 {
-		x := eight(s[i:])
-		found := x | (x-each*' ')&^x | zero(x^each*0x7f) | zero(x^each*'\\') | zero(x|each*('<'^'>')^each*'>') | zero(x|each*('"'^'&')^each*'&')
-		if found&top != 0 {
-			break
-		}
-	}
-	for i < len(s) && !escaped[s[i]] {
-		i++
-	}
-	return i
-}
-
-// eight is the first eight bytes, which the compiler loads at once.
-func eight(s string) uint64 {
-	_ = s[7]
-	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-}
-
-// text adds a string as JSON. What is not plain goes to the library, but for quotes and backslashes: reasons have some.
-func text(b []byte, s string) []byte {
-	start, whole := len(b), s
-	b = append(b, '"')
-	for {
-		n := plain(s)
-		b = append(b, s[:n]...)
-		if n == len(s) {
-			return append(b, '"')
-		}
-		if s[n] != '"' && s[n] != '\\' {
-			return library(b[:start], whole)
-		}
-		b = append(b, '\\', s[n])
-		s = s[n+1:]
-	}
-}
-
-func library(b []byte, s string) []byte {
-	encoded, err := json.Marshal(s)
-	if err != nil {
-		return append(b, `""`...)
-	}
-	return append(b, encoded...)
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/millrace/millrace/internal/jsontext"
 	"github.com/millrace/millrace/internal/server/resource"
 	"github.com/millrace/millrace/internal/server/resource/tree"
 )
@@ -105,7 +106,7 @@ func textAt(o resource.Object, path string) (text string, ok bool) {
 	case !nested:
 		return part.Text, true
 	}
-	return tree.At(part.Text, strings.Split(rest, "."))
+	return jsontext.At(part.Text, strings.Split(rest, ".")...)
 }
 
 // fewDigits reports whether a text is an integer that is neither negative nor large.

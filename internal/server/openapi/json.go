@@ -3,6 +3,8 @@ package openapi
 import (
 	"encoding/json"
 	"strconv"
+
+	"github.com/millrace/millrace/internal/jsontext"
 )
 
 // jsonText writes a document of either version as JSON, part by part.
@@ -30,15 +32,7 @@ func (j *jsonText) prefix() string {
 }
 
 // quote writes a JSON string.
-func (j *jsonText) quote(s string) {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f || c == '<' || c == '>' || c == '&' {
-			j.b = append(j.b, encoded(s)...)
-			return
-		}
-	}
-	j.b = append(append(append(j.b, '"'), s...), '"')
-}
+func (j *jsonText) quote(s string) { j.b = jsontext.Quote(j.b, s) }
 
 // key begins a member of an object.
 func (j *jsonText) key(name string) {

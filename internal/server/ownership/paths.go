@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"strconv"
 	"strings"
+
+	"github.com/millrace/millrace/internal/jsontext"
 )
 
 // paths are sets of paths through objects, as trees whose nodes lie in one slice. Sets that are made together share it.
@@ -56,12 +58,7 @@ func (p *paths) link(parent ref, last *ref, child ref) {
 
 // ordinary tells names that are written as they are.
 func ordinary(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
-			return false
-		}
-	}
-	return true
+	return jsontext.Unescaped(s) == len(s)
 }
 
 func rank(kind byte) int {

@@ -20,15 +20,20 @@ import (
 
 // JSON decodes a text into a zero struct, and reports whether it could.
 func JSON(text []byte, into any) bool {
+	return Text(unsafe.String(unsafe.SliceData(text), len(text)), into)
+}
+
+// Text does the same for a string.
+func Text(text string, into any) bool {
 	v := reflect.ValueOf(into)
-	if v.Kind() != reflect.Pointer || v.IsNil() || len(text) == 0 {
+	if v.Kind() != reflect.Pointer || v.IsNil() {
 		return false
 	}
 	p := known.Of(v.Type().Elem())
 	if p.kind != structure {
 		return false
 	}
-	r := reader{text: unsafe.String(&text[0], len(text))}
+	r := reader{text: text}
 	if r.peek() != '{' || !r.value(p, v.UnsafePointer()) {
 		return false
 	}

@@ -68,9 +68,8 @@ func (r *reader) skip() bool {
 	case 'n':
 		return r.word("null")
 	}
-	start := r.at
-	r.digits()
-	return r.at > start
+	number, _ := r.digits()
+	return number != ""
 }
 
 func (r *reader) skipList() bool {

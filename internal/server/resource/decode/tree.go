@@ -1,8 +1,9 @@
 package decode
 
 import (
-	"strconv"
 	"unsafe"
+
+	"github.com/millrace/millrace/internal/jsontext"
 )
 
 // Tree decodes a text into maps, lists and scalars, as sigs.k8s.io/json does without a Go type, and reports whether it could.
@@ -26,13 +27,6 @@ func Value(text string) (value any, ok bool) {
 	return value, ok && r.peek() == 0 && r.at == len(r.text)
 }
 
-// Quoted decodes a string with its quotation marks.
-func Quoted(text string) (s string, ok bool) {
-	r := reader{text: text}
-	s, ok = r.quoted()
-	return s, ok && r.at == len(text)
-}
-
 // any reads the value at the current place, where there is no white space.
 func (r *reader) any() (any, bool) {
 	if r.at >= len(r.text) {
@@ -52,7 +46,8 @@ func (r *reader) any() (any, bool) {
 	case 'n':
 		return nil, r.word("null")
 	}
-	return r.scalarNumber()
+	number, _ := r.digits()
+	return jsontext.NumberValue(number)
 }
 
 func (r *reader) treeMap() (map[string]any, bool) {
@@ -91,17 +86,4 @@ func (r *reader) treeList() ([]any, bool) {
 			return nil, false
 		}
 	}
-}
-
-// scalarNumber reads a number as an integer if it is one. Signed zeros and integers that are too large are left to the library.
-func (r *reader) scalarNumber() (any, bool) {
-	start := r.at
-	whole := r.digits()
-	s := r.text[start:r.at]
-	if whole {
-		n, err := strconv.ParseInt(s, 10, 64)
-		return n, err == nil && s != "-0"
-	}
-	f, err := strconv.ParseFloat(s, 64)
-	return f, err == nil && f != 0
 }

@@ -269,11 +269,10 @@ func (r *reader) data(p *[]byte) bool {
 }
 
 func (r *reader) number(t *plan, p unsafe.Pointer) bool {
-	start := r.at
-	if whole := r.digits(); !whole && t.kind != float || start == r.at {
+	s, integer := r.digits()
+	if s == "" || !integer && t.kind != float {
 		return false
 	}
-	s := r.text[start:r.at]
 	v := reflect.NewAt(t.goType, p).Elem()
 	switch t.kind {
 	case int64s:

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/millrace/millrace/internal/jsontext"
 	"github.com/millrace/millrace/internal/server/resource"
 )
 
@@ -141,9 +142,9 @@ func (t *trees) convertMine(ctx context.Context, stored [][]byte, all []*convert
 func versionOf(stored []byte) string {
 	text, found := bytes.CutPrefix(stored, []byte(`{"apiVersion":`))
 	if !found {
-		text = member(stored, "apiVersion")
+		text = jsontext.Member(stored, "apiVersion")
 	}
-	s := scanner{text: text}
-	api, _ := unquote(s.skip())
+	s := jsontext.Scanner[[]byte]{Text: text}
+	api, _ := unquote(s.Skip())
 	return api[strings.LastIndexByte(api, '/')+1:]
 }

@@ -2,16 +2,20 @@ package tree
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/millrace/millrace/internal/jsontext"
 	"github.com/millrace/millrace/internal/server/resource"
 )
 
 // attributesOf reads labels and fields from the text of an object.
 func attributesOf(text []byte, paths [][]string) resource.Attributes {
 	var a resource.Attributes
-	Members(member(member(text, "metadata"), "labels"), func(name, value []byte) bool {
+	labels, _ := jsontext.At(text, "metadata", "labels")
+	jsontext.Members(labels, func(name, value []byte) bool {
 		if key, ok := unquote(name); ok {
 			label, _ := unquote(value)
 			a.Labels = append(a.Labels, key, label)
@@ -24,11 +28,8 @@ func attributesOf(text []byte, paths [][]string) resource.Attributes {
 	}
 	a.Fields = make([]string, len(paths))
 	for i, path := range paths {
-		at := text
-		for _, name := range path {
-			at = member(at, name)
-		}
-		a.Fields[i] = scalar(at)
+		value, _ := jsontext.At(text, path...)
+		a.Fields[i] = selectable(value)
 	}
 	return a
 }
@@ -64,4 +65,36 @@ func pathsOf(fields []resource.Field) [][]string {
 		out = append(out, strings.Split(strings.TrimPrefix(path, "."), "."))
 	}
 	return out
+}
+
+// unquote reads a JSON string. What other servers have stored may have escapes and characters that are read by the library alone.
+func unquote(quoted []byte) (string, bool) {
+	if len(quoted) == 0 || quoted[0] != '"' {
+		return "", false
+	}
+	text, ok := jsontext.Unquote(string(quoted))
+	if !ok {
+		ok = json.Unmarshal(quoted, &text) == nil
+	}
+	return text, ok
+}
+
+// selectable returns a value as field selectors see it: a string, boolean or integer. Anything else is empty.
+func selectable(value []byte) string {
+	if len(value) == 0 {
+		return ""
+	}
+	switch value[0] {
+	case '"':
+		text, _ := unquote(value)
+		return text
+	case 't', 'f':
+		return string(value)
+	case '{', '[', 'n':
+		return ""
+	}
+	if n, err := strconv.ParseInt(string(value), 10, 64); err == nil {
+		return strconv.FormatInt(n, 10)
+	}
+	return ""
 }

@@ -3,6 +3,8 @@ package tree
 import (
 	"bytes"
 	"context"
+
+	"github.com/millrace/millrace/internal/jsontext"
 )
 
 // Body returns the JSON of a stored object after its kind and version, with a resource version, without decoding the object. If ok is false, the
@@ -48,21 +50,21 @@ func splice(body, rest, resourceVersion []byte) (_ []byte, ok bool) {
 		return nil, false
 	}
 	const name = `"resourceVersion"`
-	s := scanner{text: rest, at: len(metadataHead)}
-	at := s.at
-	for s.space() == '"' {
-		at = s.at
-		if n := s.skip(); string(n) >= name {
+	s := jsontext.Scanner[[]byte]{Text: rest, At: len(metadataHead)}
+	at := s.At
+	for s.Space() == '"' {
+		at = s.At
+		if n := s.Skip(); string(n) >= name {
 			ok = string(n) != name
 			break
 		}
-		s.at++ // skips the colon
-		s.skip()
-		at = s.at
-		if s.space() != ',' {
+		s.At++ // skips the colon
+		s.Skip()
+		at = s.At
+		if s.Space() != ',' {
 			break
 		}
-		s.at++
+		s.At++
 	}
 	body = append(body, rest[:at]...)
 	if !ok { // it becomes the last member

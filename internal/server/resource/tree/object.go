@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/millrace/millrace/internal/jsontext"
 	"github.com/millrace/millrace/internal/server/resource/decode"
 )
 
@@ -18,7 +19,7 @@ import (
 // most writes copy, compare and check most parts without decoding them. Tree turns the object into a tree, for callers that need one, and it stays a
 // tree.
 //
-// Texts are written as Append writes them, so parts without odd values are equal if their texts are.
+// Texts are canonical (jsontext.Canonical) and not ambiguous, so parts are equal if their texts are.
 type Object struct {
 	metav1.Object // holds the metadata: meta, or the tree
 
@@ -56,7 +57,7 @@ func NewObject(u *unstructured.Unstructured) *Object { return &Object{Object: u,
 // be modified afterwards.
 func ParseObject(text string) (o *Object, ok bool) { return parseObject(text, false) }
 
-// parseObject reads an object. known says that the text is known to be plain.
+// parseObject reads an object. known says that the text is known to be canonical.
 func parseObject(text string, known bool) (o *Object, ok bool) {
 	o = &Object{}
 	o.Object = &o.meta
@@ -66,7 +67,11 @@ func parseObject(text string, known bool) (o *Object, ok bool) {
 func (o *Object) parse(text string, known bool) bool {
 	o.parts = make([]Part, 0, usualParts)
 	sorted, last, described := true, "", false
-	ended := members(text, func(name, value string) bool {
+	ended := jsontext.AllMembers(text, func(quoted, value string) bool {
+		if len(quoted) < len(`"a"`) {
+			return false
+		}
+		name := quoted[1 : len(quoted)-1]
 		switch name {
 		case "metadata":
 			again := described
@@ -77,12 +82,12 @@ func (o *Object) parse(text string, known bool) bool {
 		case "kind":
 			return o.kind == "" && plainText(value, &o.kind)
 		}
-		if unescaped(name) < len(name) {
+		if jsontext.Unescaped(name) < len(name) {
 			return false
 		}
 		same, decoded, ok := value, any(nil), true
 		if !known {
-			if same, decoded, ok = plain(value); !ok {
+			if same, decoded, ok = canonical(value); !ok {
 				return false
 			}
 		}
@@ -107,44 +112,11 @@ func (o *Object) parse(text string, known bool) bool {
 // usualParts is how many parts an object mostly has: a spec and a status.
 const usualParts = 2
 
-// members calls f with the names and values of an object, which is all of a text.
-func members(text string, f func(name, value string) bool) bool {
-	s := scanner{text: bytesOf(text)}
-	if s.space() != '{' {
-		return false
-	}
-	for s.at++; s.space() == '"'; {
-		begun := s.at
-		s.skip()
-		name := text[begun:s.at]
-		if s.space() != ':' || len(name) < len(`"a"`) {
-			return false
-		}
-		s.at++
-		s.space()
-		from := s.at
-		if len(s.skip()) == 0 || !f(name[1:len(name)-1], text[from:s.at]) {
-			return false
-		}
-		if s.space() != ',' {
-			break
-		}
-		if s.at++; s.space() != '"' {
-			return false // after a comma comes another member
-		}
-	}
-	if s.space() != '}' {
-		return false
-	}
-	s.at++
-	return s.space() == 0 && s.at == len(text)
-}
-
 // plainText reads a string that is not empty and has no escapes.
 func plainText(value string, into *string) bool {
-	p := Plain{Text: value}
-	quoted, ok := p.Quoted()
-	if !ok || p.At != len(value) || len(quoted) < len(`"a"`) || strings.IndexByte(quoted, '\\') >= 0 {
+	c := jsontext.Canonical{Text: value}
+	quoted, ok := c.Quoted()
+	if !ok || c.At != len(value) || len(quoted) < len(`"a"`) || strings.IndexByte(quoted, '\\') >= 0 {
 		return false
 	}
 	*into = quoted[1 : len(quoted)-1]
@@ -199,7 +171,7 @@ func (o *Object) Simplify() {
 		return
 	}
 	for name, value := range o.u.Object {
-		if name != "metadata" && odd(value) {
+		if name != "metadata" && jsontext.Ambiguous(value) {
 			return
 		}
 	}
@@ -260,10 +232,10 @@ func (o *Object) Set(name string, value any) bool {
 	switch {
 	case value == nil:
 		o.keep(name, nil)
-	case odd(value) || name == "" || unescaped(name) < len(name):
+	case jsontext.Ambiguous(value) || name == "" || jsontext.Unescaped(name) < len(name):
 		return false
 	default:
-		o.keep(name, &Part{name, written(value), value})
+		o.keep(name, &Part{name, encoded(value), value})
 	}
 	return true
 }
@@ -353,9 +325,9 @@ func (o *Object) append(b []byte, resourceVersion string) []byte {
 			b = append(append(append(b, '"'), head[next]...), '"', ':')
 			switch next {
 			case 0:
-				b = appendText(b, o.apiVersion)
+				b = jsontext.Quote(b, o.apiVersion)
 			case 1:
-				b = appendText(b, o.kind)
+				b = jsontext.Quote(b, o.kind)
 			case 2:
 				b = appendMetadata(b, &o.meta, resourceVersion)
 			}

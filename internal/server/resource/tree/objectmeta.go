@@ -9,11 +9,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace/millrace/internal/jsontext"
 	"github.com/millrace/millrace/internal/server/resource/decode"
 )
-
-// bytesOf returns the memory of a text, which must not be modified.
-func bytesOf(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }
 
 const noTime = `"creationTimestamp":null`
 
@@ -25,7 +23,7 @@ func (o *Object) parseMetadata(text string, known bool) bool {
 			return false
 		}
 	}
-	if !decode.JSON(bytesOf(text), &o.meta) || o.meta.SelfLink != "" {
+	if !decode.Text(text, &o.meta) || o.meta.SelfLink != "" {
 		return false
 	}
 	return o.ordinaryMetadata(known)
@@ -44,7 +42,7 @@ func (o *Object) ordinaryMetadata(known bool) bool {
 			continue
 		}
 		given := textOf(e.FieldsV1)
-		same, _, ok := plain(given)
+		same, _, ok := canonical(given)
 		if !ok || same[0] != '{' {
 			return false
 		}
@@ -76,7 +74,7 @@ func (w *metadataWriter) name(name string) {
 func (w *metadataWriter) string(name, value string) {
 	if value != "" {
 		w.name(name)
-		w.text = appendText(w.text, value)
+		w.text = jsontext.Quote(w.text, value)
 	}
 }
 
@@ -98,8 +96,8 @@ func (w *metadataWriter) strings(name string, values map[string]string) {
 		if w.text[len(w.text)-1] != '{' {
 			w.text = append(w.text, ',')
 		}
-		w.text = append(appendText(w.text, key), ':')
-		w.text = appendText(w.text, values[key])
+		w.text = append(jsontext.Quote(w.text, key), ':')
+		w.text = jsontext.Quote(w.text, values[key])
 	}
 	w.text = append(w.text, '}')
 }
@@ -147,7 +145,7 @@ func appendMetadata(b []byte, m *metav1.ObjectMeta, resourceVersion string) []by
 			if i > 0 {
 				w.text = append(w.text, ',')
 			}
-			w.text = appendText(w.text, f)
+			w.text = jsontext.Quote(w.text, f)
 		}
 		w.text = append(w.text, ']')
 	}
@@ -193,7 +191,7 @@ func (w *metadataWriter) manager(e *metav1.ManagedFieldsEntry) {
 	if e.FieldsV1 != nil {
 		w.name("fieldsV1")
 		// A set that was made here has the library's order, which differs from that of names for numbers.
-		same, _, ok := plain(textOf(e.FieldsV1))
+		same, _, ok := canonical(textOf(e.FieldsV1))
 		if !ok {
 			same = "{}"
 		}
@@ -208,11 +206,11 @@ func (w *metadataWriter) manager(e *metav1.ManagedFieldsEntry) {
 
 func (w *metadataWriter) owner(o *metav1.OwnerReference) {
 	w.text = append(w.text, '{')
-	w.text = appendText(append(w.text, `"apiVersion":`...), o.APIVersion)
+	w.text = jsontext.Quote(append(w.text, `"apiVersion":`...), o.APIVersion)
 	w.truth("blockOwnerDeletion", o.BlockOwnerDeletion)
 	w.truth("controller", o.Controller)
-	w.text = appendText(append(w.text, `,"kind":`...), o.Kind)
-	w.text = appendText(append(w.text, `,"name":`...), o.Name)
-	w.text = appendText(append(w.text, `,"uid":`...), string(o.UID))
+	w.text = jsontext.Quote(append(w.text, `,"kind":`...), o.Kind)
+	w.text = jsontext.Quote(append(w.text, `,"name":`...), o.Name)
+	w.text = jsontext.Quote(append(w.text, `,"uid":`...), string(o.UID))
 	w.text = append(w.text, '}')
 }

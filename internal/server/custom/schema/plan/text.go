@@ -3,20 +3,21 @@ package plan
 import (
 	"strconv"
 	"strings"
+	"unsafe"
 
-	"github.com/millrace/millrace/internal/server/resource/decode"
+	"github.com/millrace/millrace/internal/jsontext"
 	"github.com/millrace/millrace/internal/server/resource/tree"
 )
 
-// Whole tells of an object's text what Complete tells of the object, and then whether the text has nothing odd. The text must be written as tree.Append
-// writes it.
-func (p *Plan) Whole(text []byte) (whole, plain bool) {
+// Whole tells of an object's text what Complete tells of the object, and then whether the text is canonical without being
+// ambiguous. The text must be written as tree.Append writes it.
+func (p *Plan) Whole(text []byte) (whole, unambiguous bool) {
 	if p == nil {
 		return false, false
 	}
-	r := reader{Plain: tree.PlainOf(text)}
+	r := reader{Canonical: jsontext.Canonical{Text: unsafe.String(unsafe.SliceData(text), len(text))}}
 	whole = p.root.readMap(&r, true) && strings.TrimSuffix(r.Text[r.At:], "\n") == ""
-	return whole, whole && !r.Odd
+	return whole, whole && !r.Ambiguous
 }
 
 // Fits tells that an object is complete and valid.
@@ -41,7 +42,7 @@ func (p *Plan) Fits(o *tree.Object) bool {
 		if member.filled && member != n.additional {
 			filled++
 		}
-		r := reader{Plain: tree.Plain{Text: parts[i].Text}, valid: true}
+		r := reader{Canonical: jsontext.Canonical{Text: parts[i].Text}, valid: true}
 		if !member.read(&r) {
 			return false
 		}
@@ -59,7 +60,7 @@ const headers = 3
 
 // reader reads a text once, by what the nodes say of it.
 type reader struct {
-	tree.Plain
+	jsontext.Canonical
 	valid bool // asks whether the text is valid too
 }
 
@@ -81,7 +82,7 @@ func (n *node) read(r *reader) bool {
 		quoted, ok := r.Quoted()
 		return ok && (!r.valid || n.validQuoted(quoted))
 	case 't', 'f':
-		return r.Truth() && (!r.valid || (n.kind == "boolean" || n.anything()) && n.among(c == 't'))
+		return r.Bool() && (!r.valid || (n.kind == "boolean" || n.anything()) && n.among(c == 't'))
 	case 'n':
 		return n.nullable && !r.valid && r.Null()
 	}
@@ -113,7 +114,7 @@ func (n *node) validQuoted(quoted string) bool {
 	text := quoted[1 : len(quoted)-1]
 	if strings.IndexByte(text, '\\') >= 0 {
 		var ok bool
-		if text, ok = decode.Quoted(quoted); !ok {
+		if text, ok = jsontext.Unquote(quoted); !ok {
 			return false
 		}
 	}
@@ -211,8 +212,7 @@ func (n *node) distinctTexts(elements []string) bool {
 // hasKeys tells that an element has all that it is told apart by.
 func (n *node) hasKeys(element string) bool {
 	for _, k := range n.keys {
-		path := [1]string{k}
-		if key, ok := tree.At(element, path[:]); !ok || !scalar(key) {
+		if key, ok := jsontext.At(element, k); !ok || !scalar(key) {
 			return false
 		}
 	}
@@ -225,9 +225,8 @@ func scalar(text string) bool { return text != "" && text[0] != '{' && text[0] !
 // apartTexts tells that two elements, which have all keys, have different ones.
 func (n *node) apartTexts(a, b string) bool {
 	for _, k := range n.keys {
-		path := [1]string{k}
-		one, _ := tree.At(a, path[:])
-		if other, _ := tree.At(b, path[:]); one != other {
+		one, _ := jsontext.At(a, k)
+		if other, _ := jsontext.At(b, k); one != other {
 			return true
 		}
 	}

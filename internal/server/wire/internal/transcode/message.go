@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/millrace/millrace/internal/jsontext"
 )
 
 // message writes a struct.
@@ -182,7 +184,7 @@ func (r *reader) single(out []byte, f *field, b []byte) []byte {
 		if len(r.version) == 0 {
 			return out
 		}
-		return quote(f.name(out), r.version)
+		return jsontext.Quote(f.name(out), r.version)
 	}
 	if f.omitEmpty || f.omitZero {
 		if zero, ok := f.zero(b); !ok {
@@ -242,7 +244,7 @@ func (r *reader) dict(out []byte, f *field, b []byte) []byte {
 		if !ok || !first && bytes.Compare(last, key) >= 0 {
 			return nil
 		}
-		if out = r.value(append(quote(out, key), ':'), f, v); out == nil {
+		if out = r.value(append(jsontext.Quote(out, key), ':'), f, v); out == nil {
 			return nil
 		}
 		out = append(out, ',')

@@ -8,7 +8,10 @@ func canonical(s []byte) bool {
 	if string(s) == "0" {
 		return true
 	}
-	n := digits(s, 0)
+	n := 0
+	for n < len(s) && '0' <= s[n] && s[n] <= '9' {
+		n++
+	}
 	if n == 0 || n > maxDigits || s[0] == '0' {
 		return false
 	}

@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/millrace/millrace/internal/jsontext"
 )
 
 // The values that only schemas of custom resources have.
@@ -36,7 +38,7 @@ func appendJSON(out, b []byte) []byte {
 		return nil
 	case len(raw) == 0 || bytes.Equal(raw, null):
 		return append(out, null...)
-	case verbatim(raw):
+	case jsontext.Verbatim(raw):
 		return append(out, raw...)
 	default:
 		return appendMarshaled(out, apiextensions.JSON{Raw: raw})
@@ -89,7 +91,7 @@ func (r *reader) schemaOrSchemas(out []byte, f *field, b []byte) []byte {
 }
 
 func (r *reader) schemaOrStrings(out []byte, f *field, b []byte) []byte {
-	return r.schemaOrList(out, f, b, quote)
+	return r.schemaOrList(out, f, b, jsontext.Quote[[]byte])
 }
 
 func (r *reader) schemaOrBool(out []byte, f *field, b []byte) []byte {

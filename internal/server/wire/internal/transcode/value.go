@@ -11,13 +11,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/millrace/millrace/internal/jsontext"
 )
 
 // value writes one value; if b is empty, the type's zero value.
 func (r *reader) value(out []byte, f *field, b []byte) []byte {
 	switch f.value {
 	case stringValue:
-		return quote(out, b)
+		return jsontext.Quote(out, b)
 	case boolValue:
 		return strconv.AppendBool(out, number(b) != 0)
 	case int32Value:
@@ -160,7 +162,7 @@ func appendIntOrString(out, b []byte) []byte {
 	case intstr.Int:
 		return strconv.AppendInt(out, int64(int32(number(m[1]))), 10)
 	case intstr.String:
-		return quote(out, m[2])
+		return jsontext.Quote(out, m[2])
 	}
 	return nil
 }
@@ -173,7 +175,7 @@ func appendRaw(out []byte, v value, b []byte) []byte {
 		return nil
 	case raw == nil:
 		return append(out, "null"...)
-	case verbatim(raw):
+	case jsontext.Verbatim(raw):
 		return append(out, raw...)
 	case v == fieldsV1Value:
 		return appendMarshaled(out, metav1.NewFieldsV1(string(raw)))
@@ -202,7 +204,7 @@ func appendStrings(out, b []byte) []byte {
 		if b[at] != tag || to < 0 {
 			return nil
 		}
-		out = append(quote(out, b[from:to]), ',')
+		out = append(jsontext.Quote(out, b[from:to]), ',')
 		at = to
 	}
 	out[len(out)-1] = ']'
