@@ -1,25 +1,20 @@
 package openapi
 
 import (
-	"bytes"
 	"crypto/sha512"
-	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"runtime"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/klauspost/compress/flate"
-
+	"github.com/millrace/millrace/internal/deflate"
 	"github.com/millrace/millrace/internal/server/resource"
 )
 
 // The document of version 2 describes all kinds, and with thousands of custom kinds it has tens of megabytes. So its sections are compressed
-// each by itself, and when a kind changes, only the sections of that kind are made again. A deflate stream may be put together of others that end
-// at a byte; its checksum can be computed from theirs.
+// each by itself (package deflate), and when a kind changes, only the sections of that kind are made again.
 
 // assembled is the document in one form.
 type assembled struct {
@@ -35,10 +30,8 @@ type assembled struct {
 
 // piece is a compressed section.
 type piece struct {
-	text   []byte
-	sum    uint32 // CRC-32 of what is compressed
-	length uint64 // of what is compressed
-	hash   [sha512.Size]byte
+	block deflate.Block
+	hash  [sha512.Size]byte // of what is compressed
 }
 
 // assemble returns the compressed document of version 2, and its hash.
@@ -105,13 +98,8 @@ func (a *assembled) update(of *document, f form) error {
 
 // compress writes a section.
 func compress(s section, f form, first bool) (*piece, error) {
-	var out bytes.Buffer
-	z, err := flate.NewWriter(&out, flate.DefaultCompression)
-	if err != nil {
-		return nil, err
-	}
-	p, sum, hash := &piece{}, crc32.NewIEEE(), sha512.New()
-	to := io.MultiWriter(z, sum, hash, (*counter)(&p.length))
+	z, hash := deflate.NewWriter(), sha512.New()
+	to := io.MultiWriter(z, hash)
 	w := f.resume(to, s.schemas)
 	if first {
 		w = f.writer(to)
@@ -119,20 +107,9 @@ func compress(s section, f form, first bool) (*piece, error) {
 	if err := s.write(w); err != nil {
 		return nil, err
 	}
-	if err := z.Flush(); err != nil {
-		return nil, err
-	}
-	p.text, p.sum = bytes.Clone(out.Bytes()), sum.Sum32()
+	p := &piece{block: z.Block()}
 	hash.Sum(p.hash[:0])
 	return p, nil
-}
-
-// counter counts what is written.
-type counter uint64
-
-func (c *counter) Write(b []byte) (int, error) {
-	*c += counter(len(b))
-	return len(b), nil
 }
 
 func hashOf(all []*piece) string {
@@ -145,45 +122,14 @@ func hashOf(all []*piece) string {
 
 // join makes one gzip member of pieces.
 func join(all []*piece) []byte {
-	const header, unknown = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00", 0xff // deflate, no time, no name; an unknown system
-	const last = "\x01\x00\x00\xff\xff"                                  // an empty block, which is the last one
-	size := len(header) + len(last) + 9
+	size := 64
 	for _, p := range all {
-		size += len(p.text)
+		size += len(p.block)
 	}
-	out := append(append(make([]byte, 0, size), header...), unknown)
-	sum, length := uint32(0), uint64(0)
+	var stream deflate.Stream
+	out := stream.AppendHead(make([]byte, 0, size))
 	for _, p := range all {
-		out = append(out, p.text...)
-		sum = joinSums(sum, p.sum, p.length)
-		length += p.length
+		out = stream.AppendBlock(out, p.block)
 	}
-	out = append(out, last...)
-	out = binary.LittleEndian.AppendUint32(out, sum)
-	return binary.LittleEndian.AppendUint32(out, uint32(length))
-}
-
-// joinSums is the CRC-32 of two texts, one after the other, of which the second one is length bytes long. The checksum of a text is the remainder
-// of a polynomial, and so what comes before a text is multiplied by x once for each of its bits. Polynomials are written with x⁰ as the highest bit.
-func joinSums(first, second uint32, length uint64) uint32 {
-	const one, x8 = uint32(1) << 31, uint32(1) << 23
-	factor, square := one, x8
-	for ; length > 0; length >>= 1 {
-		if length&1 != 0 {
-			factor = multiply(factor, square)
-		}
-		square = multiply(square, square)
-	}
-	return multiply(first, factor) ^ second
-}
-
-// multiply multiplies polynomials modulo that of CRC-32.
-func multiply(a, b uint32) (product uint32) {
-	for ; a != 0; a <<= 1 {
-		if a>>31 != 0 {
-			product ^= b
-		}
-		b = b>>1 ^ crc32.IEEE&-(b&1)
-	}
-	return product
+	return stream.AppendEnd(out)
 }

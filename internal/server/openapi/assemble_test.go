@@ -5,28 +5,13 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
-	"hash/crc32"
 	"io"
-	"math/rand/v2"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/millrace/millrace/internal/server/resource"
 )
-
-func TestTheChecksumOfTwoTextsIsThatOfTheOneTextOfBoth(t *testing.T) {
-	text := make([]byte, 70_000)
-	for i := range text {
-		text[i] = byte(rand.Uint32())
-	}
-	for _, at := range []int{0, 1, 7, 4096, len(text) - 1, len(text)} {
-		first, second := text[:at], text[at:]
-		if got, want := joinSums(crc32.ChecksumIEEE(first), crc32.ChecksumIEEE(second), uint64(len(second))), crc32.ChecksumIEEE(text); got != want {
-			t.Errorf("parted at %d: %x instead of %x", at, got, want)
-		}
-	}
-}
 
 // custom returns a custom kind, with some fields.
 func custom(name string, fields int) *resource.Kind {

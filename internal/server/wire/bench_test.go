@@ -13,6 +13,7 @@ import (
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace/millrace/internal/deflate"
 	"github.com/millrace/millrace/internal/server/resource"
 	"github.com/millrace/millrace/internal/server/resource/builtin"
 )
@@ -108,8 +109,8 @@ func BenchmarkStages(b *testing.B) {
 		stage("decode", func() { o.kind.Decode(context.Background(), stored, "12345") })
 		stage("marshal", func() { json.Marshal(o.of) })
 		stage("encode", func() { makeJSON(context.Background(), o.kind, stored, 12345) })
-		stage("compress", func() { Compress(text) })
-		stage("compress against the frame before", func() { compress(text, text) })
+		stage("compress", func() { deflate.Compress(text) })
+		stage("compress against the frame before", func() { deflate.CompressAfter(text, text) })
 		var frame []byte
 		stage("splice", func() {
 			m, _, _ := messageOf(o.kind, stored, 12345)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace/millrace/internal/deflate"
 	"github.com/millrace/millrace/internal/server/resource"
 	"github.com/millrace/millrace/internal/server/watchcache"
 )
@@ -44,7 +45,7 @@ func appendChainHead(b []byte, before, f Frame) []byte {
 }
 
 // GzipChained returns an event's frame, compressed against the frame before it. If the form that is kept was made against another frame, ok is false.
-func GzipChained(ctx context.Context, k *resource.Kind, gvk schema.GroupVersionKind, before Frame, e *watchcache.Event, t watch.EventType) (block Block, ok bool, err error) {
+func GzipChained(ctx context.Context, k *resource.Kind, gvk schema.GroupVersionKind, before Frame, e *watchcache.Event, t watch.EventType) (block deflate.Block, ok bool, err error) {
 	f := Frame{t, e.Object}
 	var space [chainHead]byte
 	head := appendChainHead(space[:0], before, f)
@@ -57,12 +58,12 @@ func GzipChained(ctx context.Context, k *resource.Kind, gvk schema.GroupVersionK
 		if err != nil {
 			return nil, err
 		}
-		return append(bytes.Clone(head), compress(text, dictionary)...), nil
+		return append(bytes.Clone(head), deflate.CompressAfter(text, dictionary)...), nil
 	})
 	if err != nil || !bytes.Equal(form[:chainHead], head) {
 		return nil, false, err
 	}
-	return Block(form[chainHead:]), true, nil
+	return deflate.Block(form[chainHead:]), true, nil
 }
 
 func (f Frame) text(ctx context.Context, k *resource.Kind, gvk schema.GroupVersionKind) ([]byte, error) {
@@ -87,7 +88,7 @@ type ListChain struct {
 
 // Next compresses the next item. If chained is true, its block begins with Between. Otherwise the block is the form alone: it is the first item, or
 // the chained form that is kept was made against another item.
-func (c *ListChain) Next(ctx context.Context, o *watchcache.Object) (block Block, chained bool, err error) {
+func (c *ListChain) Next(ctx context.Context, o *watchcache.Object) (block deflate.Block, chained bool, err error) {
 	before, text := c.before, c.text
 	c.before, c.text = o, nil
 	if before == nil {
@@ -107,7 +108,7 @@ func (c *ListChain) Next(ctx context.Context, o *watchcache.Object) (block Block
 			return nil, err
 		}
 		item := append(bytes.Clone(c.Between), c.text...)
-		return append(bytes.Clone(head), compress(item, text)...), nil
+		return append(bytes.Clone(head), deflate.CompressAfter(item, text)...), nil
 	})
 	if err == nil && !bytes.Equal(form[:chainHead], head) {
 		block, err = GzipJSON(ctx, c.Kind, o)
@@ -116,5 +117,5 @@ func (c *ListChain) Next(ctx context.Context, o *watchcache.Object) (block Block
 	if err != nil {
 		return nil, false, err
 	}
-	return Block(form[chainHead:]), true, nil
+	return deflate.Block(form[chainHead:]), true, nil
 }

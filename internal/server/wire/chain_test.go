@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace/millrace/internal/deflate"
 	"github.com/millrace/millrace/internal/server/resource"
 	"github.com/millrace/millrace/internal/server/store"
 	"github.com/millrace/millrace/internal/server/watchcache"
@@ -33,7 +34,7 @@ func TestFramesCompressedAgainstThePreviousOneAreOneGzipStream(t *testing.T) {
 	for i := range long {
 		long[i] = "abcdefghijklmnop"[r.IntN(16)]
 	}
-	var g Gzip
+	var g deflate.Stream
 	var want bytes.Buffer
 	var last Frame
 	out := g.AppendHead(nil)
@@ -109,7 +110,7 @@ func TestChainedListsDecompressToTheOriginal(t *testing.T) {
 		m := &corev1.ConfigMap{ObjectMeta: metaFor(fmt.Sprintf("settings-%d", i)), Data: map[string]string{"n": fmt.Sprint(i)}}
 		objects = append(objects, objectOf(t, k, m, store.Revision(i+1)))
 	}
-	var g Gzip
+	var g deflate.Stream
 	var want bytes.Buffer
 	chain := ListChain{Kind: k, Between: []byte(",{")}
 	out := g.AppendHead(nil)

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace/millrace/internal/deflate"
 	"github.com/millrace/millrace/internal/server/apiserver/internal/negotiate"
 	"github.com/millrace/millrace/internal/server/registry"
 	"github.com/millrace/millrace/internal/server/resource"
@@ -161,7 +162,7 @@ const gzipFrom = 20
 func (a *Answer) sendGzipList(l *registry.List) error {
 	out := a.newChunked()
 	defer out.end()
-	var g wire.Gzip
+	var g deflate.Stream
 	out.b.Bytes = g.AppendHead(out.b.Bytes)
 	out.b.Bytes = g.AppendText(out.b.Bytes, listHead(nil, l, a.Face.ListKind, a.Face.GroupVersion().String(), a.Kind.Custom))
 	chain := wire.ListChain{Kind: a.Kind, Between: append([]byte(","), a.itemHead()...)}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace/millrace/internal/deflate"
 	"github.com/millrace/millrace/internal/server/apiserver/internal/answer"
 	"github.com/millrace/millrace/internal/server/apiserver/internal/negotiate"
 	"github.com/millrace/millrace/internal/server/apiserver/internal/status"
@@ -24,7 +25,7 @@ type frames struct {
 	answer *answer.Answer
 	meter  meter
 	out    *answer.Buffer // nil while there is nothing to send
-	gzip   *wire.Gzip
+	gzip   *deflate.Stream
 	// last is the last frame, if the next one may be compressed against it; otherwise it has no object.
 	last wire.Frame
 	send func([]byte) error
@@ -48,7 +49,7 @@ func newFrames(a *answer.Answer, m meter) (*frames, error) {
 		return nil, status.Unacceptable("only the following media types are accepted: " + negotiate.StreamTypes)
 	}
 	if a.Format.Gzip && a.Format.Plain() && a.Native() && !f.single {
-		f.gzip = &wire.Gzip{}
+		f.gzip = &deflate.Stream{}
 		f.buffer()
 		f.out.Bytes = f.gzip.AppendHead(f.out.Bytes)
 	}
@@ -222,7 +223,7 @@ func (f *frames) gzipEvent(e registry.Event) {
 	if own {
 		f.last = wire.Frame{Type: e.Type, Object: e.Object}
 	}
-	var block wire.Block
+	var block deflate.Block
 	if own && e.Source != nil && last.Object != nil {
 		var ok bool
 		if block, ok, f.err = wire.GzipChained(f.answer.Within, f.answer.Kind, f.answer.Face.GroupVersionKind, last, e.Source, e.Type); f.err != nil {
@@ -241,7 +242,7 @@ func (f *frames) gzipEvent(e registry.Event) {
 	default:
 		var form []byte
 		form, f.err = wire.JSONAt(f.answer.Within, f.answer.Kind, e.Object, e.Revision)
-		block = wire.Compress(form)
+		block = deflate.Compress(form)
 	}
 	if f.err != nil {
 		return

@@ -1,4 +1,4 @@
-package wire
+package deflate
 
 import "hash/crc32"
 
