@@ -94,6 +94,9 @@ func (d *Definitions) beginLocked(ctx context.Context) error {
 		return fmt.Errorf("watch %v: %w", Resource, err)
 	}
 	gone := maps.Clone(d.known)
+	for _, r := range d.known {
+		r.revision = 0 // the store may have been restored, and a lower revision be the newer state
+	}
 	for _, o := range w.Initial {
 		delete(gone, o.Name())
 		d.noteLocked(ctx, o)

@@ -41,7 +41,7 @@ func statusOf(err error, gr schema.GroupResource, name string) error {
 		return apierrors.NewTimeoutError("the store did not answer in time", 1)
 	case errors.Is(err, context.Canceled):
 		return unavailable(499, "the caller went away")
-	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed), errors.Is(err, watchcache.ErrNotReady):
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed), errors.Is(err, watchcache.ErrNotReady), errors.Is(err, watchcache.ErrReplaced):
 		return unavailable(http.StatusServiceUnavailable, err.Error())
 	}
 	return apierrors.NewInternalError(err)

@@ -21,6 +21,12 @@ func (r *recent) place(key string) *atomic.Pointer[weak.Pointer[store.Entry]] {
 	return &r.places[maphash.String(recentSeed, key)%uint64(len(r.places))]
 }
 
+func (r *recent) forget() {
+	for i := range r.places {
+		r.places[i].Store(nil)
+	}
+}
+
 func (r *recent) keep(e store.Entry) {
 	w := weak.Make(&e)
 	r.place(e.Key).Store(&w)

@@ -85,6 +85,7 @@ func New(o Options) (*Registry, error) {
 			return nil, err
 		}
 	}
+	o.Cache.OnReplaced(r.forgetWrites)
 	return r, nil
 }
 

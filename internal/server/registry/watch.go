@@ -62,6 +62,9 @@ func (s *Storage) Watch(ctx context.Context, q WatchQuery) (*Watcher, error) {
 				return nil, err
 			}
 		}
+		if err := s.checkGiven(ctx, q.Revision); err != nil {
+			return nil, err
+		}
 		cursor, err := s.cached.Watch(q.Revision, topic)
 		w.follow(ctx, s, cursor)
 		return w, watchError(err, s)
@@ -88,8 +91,23 @@ func (s *Storage) Watch(ctx context.Context, q WatchQuery) (*Watcher, error) {
 	return w, nil
 }
 
+// checkGiven refuses a revision that the store has never given: it is from before the store was restored. A watch from there would show nothing until
+// the store has come as far again, and miss what happens until then. A store that does not answer leaves the question open.
+func (s *Storage) checkGiven(ctx context.Context, rev store.Revision) error {
+	cache := s.registry.Cache
+	if rev <= cache.Revision() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, futureWait)
+	defer cancel()
+	if newest, err := cache.Newest(ctx); err == nil && rev > newest {
+		return apierrors.NewResourceExpired("too new resource version: " + rev.String() + ", the store is at " + newest.String() + " and may have been restored")
+	}
+	return nil
+}
+
 func watchError(err error, s *Storage) error {
-	if errors.Is(err, watchcache.ErrExpired) {
+	if errors.Is(err, watchcache.ErrExpired) || errors.Is(err, watchcache.ErrReplaced) {
 		return apierrors.NewResourceExpired("too old resource version")
 	}
 	return statusOf(err, s.kind.GroupResource(), "")

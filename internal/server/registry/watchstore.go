@@ -17,9 +17,11 @@ func (s *Storage) watchStore(ctx context.Context, q WatchQuery) (*Watcher, error
 	start.Exact = q.Revision > 0 && !q.Initial
 	prefix := q.prefix(s)
 	v, err := s.storedView(ctx, start, prefix, "", 0)
-	if start.Exact && apierrors.IsTimeout(err) {
-		// The revision is in the future: events up to it are not shown.
-		v, err = s.storedView(ctx, Freshness{}, prefix, "", 0)
+	if start.Exact && apierrors.IsTimeout(err) { // the store has not given this revision
+		if err := s.checkGiven(ctx, q.Revision); err != nil {
+			return nil, err
+		}
+		v, err = s.storedView(ctx, Freshness{}, prefix, "", 0) // events up to it are not shown
 	}
 	if err != nil {
 		return nil, err

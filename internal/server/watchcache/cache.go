@@ -84,11 +84,15 @@ type Cache struct {
 	ended     chan struct{} // closed when Run has ended
 
 	refills, resumes, batches atomic.Int64
+	// letGo ends the reading of the log.
+	letGo atomic.Pointer[context.CancelCauseFunc]
 
 	// mu guards changes of routes; reading them needs no lock. It is locked before a kind's mu.
 	mu      sync.Mutex
 	stopped bool
 	routes  atomic.Pointer[routes]
+	// replaced are called when the store went back to an older state.
+	replaced []func()
 }
 
 var errNotBegun = errors.New("the log is not being read yet")
@@ -190,13 +194,38 @@ func (c *Cache) Fresh(ctx context.Context) (store.Revision, error) {
 	return rev, c.WaitFor(ctx, rev)
 }
 
-// Newest asks the store for its revision. Concurrent callers share a request.
+// Newest asks the store for its revision. Concurrent callers share a request. If the answer is lower than what the cache had reached before, the store
+// was restored: the call fails, and the cache is filled again.
 func (c *Cache) Newest(ctx context.Context) (store.Revision, error) {
+	reached := c.Revision()
 	rev, err := c.newest.ask(ctx, c.store.Revision)
 	if err != nil {
 		return 0, fmt.Errorf("ask the store for its revision: %w", err)
 	}
+	if rev < reached {
+		err := fmt.Errorf("%w: from %d to %d", errWentBack, reached, rev)
+		if letGo := c.letGo.Load(); letGo != nil {
+			(*letGo)(err)
+		}
+		return 0, err
+	}
 	return rev, nil
+}
+
+// OnReplaced has f called when the store went back to an older state, before the cache shows that: revisions that were noted before mean nothing any more.
+func (c *Cache) OnReplaced(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.replaced = append(c.replaced, f)
+}
+
+func (c *Cache) forgetRevisions() {
+	c.mu.Lock()
+	all := c.replaced
+	c.mu.Unlock()
+	for _, f := range all {
+		f()
+	}
 }
 
 // routes find the kind of a key. They are immutable.

@@ -110,9 +110,9 @@ func (k *Kind) event(t EventType, o, previous *Object, rev store.Revision) *Even
 	return e
 }
 
-// install replaces the state with a fill at rev. All cursors end, because the events between the old state and the fill are unknown. Changes that
+// install replaces the state with a fill at rev. All cursors find end, because the events between the old state and the fill are unknown. Changes that
 // arrived while the kind was waiting for its fill are applied on top, if the log was not lost since.
-func (k *Kind) install(state tree, unreadable unreadable, rev store.Revision, logHeld bool) {
+func (k *Kind) install(state tree, unreadable unreadable, rev store.Revision, end *link, logHeld bool) {
 	var sleepers []chan struct{}
 	defer func() { wakeAll(sleepers) }()
 	k.mu.Lock()
@@ -123,7 +123,7 @@ func (k *Kind) install(state tree, unreadable unreadable, rev store.Revision, lo
 	if k.history == nil {
 		close(k.ready)
 	} else {
-		k.history.endLocked(endRefilled, &sleepers)
+		k.history.endLocked(end, &sleepers)
 	}
 	k.state, k.unreadable, k.frozen, k.rev, k.past = state, unreadable, nil, rev, nil
 	k.unpacked = true

@@ -23,6 +23,10 @@
 // it ends with ErrExpired and keeps only the link alive on which it stands. When the log was lost and cannot be resumed, the cache reads the state
 // again and every cursor ends with ErrRefilled, because the events in between are unknown.
 //
+// A store whose revision is lower than one that its log has shown was restored to an older state. The cache notices it when anybody asks for the newest
+// revision, and asks by itself when the log is quiet. Then it reads everything again, every cursor ends with ErrReplaced, and so does WaitFor. A store that
+// has grown beyond the cache's revision before anybody asked cannot be told from one that was not restored.
+//
 // A caller may not assume that revisions of a kind are dense, that two kinds' snapshots taken one after the other have the same revision, or that a
 // key's revisions only grow if the store was replaced by another one while the cache runs.
 //

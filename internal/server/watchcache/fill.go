@@ -24,11 +24,16 @@ func (c *Cache) fill(ctx context.Context) error {
 			return err
 		}
 	}
-	if rev < c.Revision() { // the cached state belongs to another store: no snapshot may claim its revision
-		c.reached.set(rev)
+	end := endRefilled
+	if before := c.Revision(); rev < before { // the cached state belongs to another store: no snapshot may claim its revision
+		end = endReplaced
+		c.log.Warn("the store is at an older revision than before, as after a restore: everything is read again, and all watches end",
+			slog.Int64("before", int64(before)), slog.Int64("rev", int64(rev)))
+		c.forgetRevisions()
+		c.reached.back(rev)
 	}
 	for i, k := range kinds {
-		k.install(states[i], bad[i], rev, false)
+		k.install(states[i], bad[i], rev, end, false)
 	}
 	c.reached.set(rev)
 	if c.Ready() {
@@ -51,7 +56,7 @@ func (c *Cache) fillNew(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		k.install(state, bad, rev, true)
+		k.install(state, bad, rev, endRefilled, true)
 		c.log.Debug("filled a new kind", slog.String("kind", k.options.Name), slog.Int64("rev", int64(rev)))
 	}
 	return nil
@@ -155,7 +160,9 @@ func (f *filling) take(entries []store.Entry, p *packer, lent bool) {
 			continue
 		}
 		o, known := f.kind.unchanged(f.old, e)
-		p.packEarly(o)
+		if !known { // otherwise the goroutine that packs the present state may be at it
+			p.packEarly(o)
+		}
 		if lent && !known {
 			o.ownValue()
 		}

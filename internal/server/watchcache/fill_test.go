@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -187,6 +188,84 @@ func TestStoreThatWasReplacedByAnotherIsReadAgain(t *testing.T) {
 
 // swappable is a store that can be replaced by another while nobody uses it.
 type swappable struct{ store.Store }
+
+// restorable is a store that can be replaced by another while it is watched, and whose watches then are silent, as those of etcd: a restored etcd does
+// not refuse to watch from a revision that it has not reached.
+type restorable struct{ swappable }
+
+func (s *restorable) Watch(ctx context.Context, prefix string, after store.Revision, sink func(store.Batch) error) error {
+	if err := s.Store.Watch(ctx, prefix, after, sink); !errors.Is(err, store.ErrClosed) {
+		return err
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestAStoreThatWasRestoredUnderASilentWatchIsReadAgain(t *testing.T) {
+	for _, asked := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			swap := &restorable{swappable{memory.New(memory.Options{})}}
+			w := &world{T: t, store: faults.Wrap(swap)}
+			defer w.end()
+			w.cache = watchcache.New(w.store, watchcache.Options{})
+			w.pods = w.add(pods)
+			forgotten := 0
+			w.cache.OnReplaced(func() { forgotten++ })
+			for i := range 10 {
+				w.put(fmt.Sprintf("%sa/x%d", pods, i), "|||")
+			}
+			w.start()
+			c := w.watch(w.pods, 11, watchcache.All())
+			waited := make(chan error, 1)
+			go func() { waited <- w.cache.WaitFor(context.Background(), 20) }()
+			synctest.Wait()
+			swap.Close()
+			swap.Store = memory.New(memory.Options{})
+			w.put(pods+"a/x0", "|||other")
+			if asked {
+				_, err := w.cache.Fresh(context.Background())
+				w.wants(err, store.ErrUnavailable) // and not what the cache shows, which is older
+			}
+			time.Sleep(30 * time.Second)
+			_, err := read(c)
+			w.wants(err, watchcache.ErrReplaced)
+			w.wants(err, watchcache.ErrRefilled)
+			w.wants(<-waited, watchcache.ErrReplaced)
+			if s := w.pods.Snapshot(); s.Revision() != 2 || s.Len() != 1 || w.cache.Revision() != 2 || forgotten != 1 {
+				t.Errorf("snapshot at %d has %q, revisions were forgotten %d times", s.Revision(), names(s), forgotten)
+			}
+			c = w.watch(w.pods, 2, watchcache.All())
+			w.put(pods+"a/x1", "|||")
+			if rev := w.settle(); rev != 3 {
+				t.Errorf("the cache is at %d", rev)
+			}
+			w.reads(c, "3 Added x1")
+		})
+	}
+}
+
+func TestValuesArePackedWhileTheCacheIsFilledAgain(t *testing.T) {
+	run(t, watchcache.Options{}, func(w *world) {
+		noise := rand.New(rand.NewPCG(1, 2))
+		for i := range 50 { // resembling nothing, so that the packing goroutine notes that it tried
+			text := make([]byte, 2000)
+			for j := range text {
+				text[j] = byte('a' + noise.IntN(26))
+			}
+			w.put(fmt.Sprintf("%sa/x%02d", pods, i), "|||"+string(text))
+		}
+		w.settle()
+		remove := w.store.Inject(faults.Rule{Ops: faults.List, Delay: time.Minute})
+		w.must(w.store.Compact(context.Background(), w.put(pods+"a/new", "|||")))
+		w.store.Cut(store.ErrCompacted)
+		time.Sleep(5 * time.Minute)
+		remove()
+		w.settle()
+		if s := w.cache.Stats(); s.Refills != 1 || w.pods.Snapshot().Len() != 51 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
 
 func TestKindAddedWhileWritesGoOnMissesNothing(t *testing.T) {
 	run(t, watchcache.Options{PageSize: 5}, func(w *world) {

@@ -21,12 +21,13 @@ type frontier struct {
 type waiter struct {
 	rev   store.Revision
 	done  chan struct{}
-	index int // in the heap; -1 once it has left
+	err   error // set before done is closed
+	index int   // in the heap; -1 once it has left
 }
 
 func (f *frontier) load() store.Revision { return store.Revision(f.rev.Load()) }
 
-// set moves the frontier, usually forwards.
+// set moves the frontier forwards.
 func (f *frontier) set(rev store.Revision) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -34,6 +35,18 @@ func (f *frontier) set(rev store.Revision) {
 	for len(f.waiters) > 0 && f.waiters[0].rev <= rev {
 		close(heap.Pop(&f.waiters).(*waiter).done)
 	}
+}
+
+// back moves the frontier to an older revision. All who wait fail: what they wait for may never come.
+func (f *frontier) back(rev store.Revision) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rev.Store(int64(rev))
+	for _, w := range f.waiters {
+		w.index, w.err = -1, ErrReplaced
+		close(w.done)
+	}
+	f.waiters = nil
 }
 
 func (f *frontier) wait(ctx context.Context, rev store.Revision) error {
@@ -50,6 +63,9 @@ func (f *frontier) wait(ctx context.Context, rev store.Revision) error {
 	f.mu.Unlock()
 	select {
 	case <-w.done:
+		if w.err != nil {
+			return fmt.Errorf("wait for revision %d: %w", rev, w.err)
+		}
 		return nil
 	case <-ctx.Done():
 	}

@@ -21,6 +21,7 @@ type wake struct{ ch chan struct{} }
 var (
 	endExpired  = new(link)
 	endRefilled = new(link)
+	endReplaced = new(link)
 	endGone     = new(link)
 	endStopped  = new(link)
 )
@@ -32,6 +33,8 @@ func endError(l *link) error {
 		return ErrExpired
 	case endRefilled:
 		return ErrRefilled
+	case endReplaced:
+		return ErrReplaced
 	case endGone:
 		return ErrGone
 	case endStopped:

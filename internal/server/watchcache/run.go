@@ -32,6 +32,7 @@ func (c *Cache) Run(ctx context.Context) error {
 	})
 	keeping.Go(func() { c.packAll(ends) })
 	keeping.Go(func() { c.age(ends) })
+	keeping.Go(func() { c.listen(ends) })
 	lost := error(errNotBegun)
 	for failures := 1; ; failures++ {
 		before := c.batches.Load()
@@ -77,6 +78,7 @@ func (c *Cache) follow(ctx context.Context) error {
 	c.lost.Store(&none)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	c.letGo.Store(&cancel)
 	var reader sync.WaitGroup
 	defer reader.Wait()
 	var lost error
@@ -89,8 +91,31 @@ func (c *Cache) follow(ctx context.Context) error {
 	})
 	c.fillAdded(ctx)
 	reader.Wait()
+	if cause := context.Cause(ctx); errors.Is(cause, errWentBack) {
+		return cause
+	}
 	return lost
 }
+
+// quiet is how long the log may bring nothing before the store is asked whether it is still the same one. A watch that a restored store took over can be
+// silent for ever: it waits for a revision that comes much later.
+const quiet = 10 * time.Second
+
+// listen asks the store for its revision whenever the log was quiet, until ctx ends.
+func (c *Cache) listen(ctx context.Context) {
+	for before := int64(-1); sleep(ctx, quiet); {
+		now := c.batches.Load()
+		if now == before && c.Ready() && c.Lost() == nil {
+			if _, err := c.Newest(ctx); err != nil && ctx.Err() == nil {
+				c.log.Debug("a quiet store does not tell its revision", slog.Any("err", err))
+			}
+		}
+		before = now
+	}
+}
+
+// errWentBack says that the store's revision is lower than one that the log has shown.
+var errWentBack = fmt.Errorf("the store's revision went back: %w", store.ErrUnavailable)
 
 // fillAdded fills kinds as they are added, until ctx ends.
 func (c *Cache) fillAdded(ctx context.Context) {

@@ -66,6 +66,9 @@ func (a *Authorizer) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
+		if errors.Is(err, watchcache.ErrReplaced) {
+			a.now.Store(nil) // its revision says nothing about the restored store
+		}
 		a.o.Logger.Debug("the roles are read anew", "error", err)
 		select {
 		case <-time.After(retryAfter):

@@ -33,7 +33,7 @@ func (r *remote) watch(ctx context.Context, w *watcher) error {
 	}
 	responses := watcher.Watch(ctx, key, opts...)
 	w.request = r.asker(ctx, watcher)
-	created := false
+	created, reached := false, from
 	for {
 		b, err := nextBatch(ctx, responses)
 		if err != nil {
@@ -47,10 +47,26 @@ func (r *remote) watch(ctx context.Context, w *watcher) error {
 		if b.rev == 0 {
 			continue
 		}
+		if b.rev < reached {
+			if err := r.checkNotBack(ctx, reached); err != nil {
+				return err
+			}
+			continue
+		}
+		reached = b.rev
 		if err := w.deliver(b.events, b.rev); err != nil {
 			return err
 		}
 	}
+}
+
+// checkNotBack tells a member that lags, after the client has connected to it, from a cluster that was restored to a revision before reached.
+func (r *remote) checkNotBack(ctx context.Context, reached int64) error {
+	newest, err := r.revision(ctx)
+	if err == nil && newest < reached {
+		err = store.ErrFuture
+	}
+	return err
 }
 
 // start finds the revision where a watch begins, and checks that it exists: etcd would wait for a future revision without an error.

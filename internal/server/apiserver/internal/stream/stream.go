@@ -209,6 +209,8 @@ func (s *Stream) endWith(err error) {
 	switch {
 	case errors.Is(err, watchcache.ErrExpired):
 		s.frames.fault(status.Of(apierrors.NewResourceExpired("the watch fell too far behind: too old resource version")))
+	case errors.Is(err, watchcache.ErrReplaced):
+		s.frames.fault(status.Of(apierrors.NewResourceExpired("the store was restored to an older state: the resource version is unknown")))
 	case errors.Is(err, context.Canceled), errors.Is(err, watchcache.ErrRefilled), errors.Is(err, watchcache.ErrGone), errors.Is(err, watchcache.ErrStopped):
 	default:
 		s.frames.fault(status.Of(err))
