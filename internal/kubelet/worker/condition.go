@@ -25,21 +25,21 @@ type finding struct {
 	reason, message string
 }
 
-func (t *syncTask) conditions(s, before *corev1.PodStatus) []corev1.PodCondition {
+func (d describer) conditions(s, before *corev1.PodStatus) []corev1.PodCondition {
 	all := make([]corev1.PodCondition, 0, len(before.Conditions)+len(ownConditions))
-	box := t.state.Sandbox()
-	containersReady := t.containersReady(s)
+	box := d.state.Sandbox()
+	containersReady := d.containersReady(s)
 	findings := [...]finding{
-		{ok: box != nil && box.Ready && (len(box.IPs) > 0 || t.pod.Spec.HostNetwork)},
-		t.initializedFinding(s),
-		t.ready(s, before, containersReady),
+		{ok: box != nil && box.Ready && (len(box.IPs) > 0 || d.pod.Spec.HostNetwork)},
+		d.initializedFinding(s),
+		d.ready(s, before, containersReady),
 		containersReady,
 		{ok: true},
 	}
 	for i, kind := range ownConditions {
-		all = append(all, t.condition(kind, findings[i], before))
+		all = append(all, d.condition(kind, findings[i], before))
 	}
-	all = append(all, t.resizeConditions(before)...)
+	all = append(all, d.resizeConditions(before)...)
 	for _, c := range before.Conditions {
 		if !owned(c.Type) {
 			all = append(all, c)
@@ -48,12 +48,12 @@ func (t *syncTask) conditions(s, before *corev1.PodStatus) []corev1.PodCondition
 	return all
 }
 
-func (t *syncTask) condition(kind corev1.PodConditionType, f finding, before *corev1.PodStatus) corev1.PodCondition {
-	c := corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse, Reason: f.reason, Message: f.message, ObservedGeneration: t.pod.Generation}
+func (d describer) condition(kind corev1.PodConditionType, f finding, before *corev1.PodStatus) corev1.PodCondition {
+	c := corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse, Reason: f.reason, Message: f.message, ObservedGeneration: d.pod.Generation}
 	if f.ok {
 		c.Status = corev1.ConditionTrue
 	}
-	c.LastTransitionTime = stamp(t.now)
+	c.LastTransitionTime = stamp(d.now)
 	if was := conditionOf(before, kind); was != nil && was.Status == c.Status {
 		c.LastTransitionTime, c.LastProbeTime = was.LastTransitionTime, was.LastProbeTime
 	}
@@ -69,14 +69,14 @@ func conditionOf(s *corev1.PodStatus, kind corev1.PodConditionType) *corev1.PodC
 	return nil
 }
 
-func (t *syncTask) initializedFinding(s *corev1.PodStatus) finding {
+func (d describer) initializedFinding(s *corev1.PodStatus) finding {
 	if s.Phase == corev1.PodSucceeded {
 		return finding{ok: true, reason: "PodCompleted"}
 	}
 	var incomplete []string
 	for i := range s.InitContainerStatuses {
-		st, c := &s.InitContainerStatuses[i], &t.pod.Spec.InitContainers[i]
-		if demand.Sidecar(c) && (*st.Started || t.initialized()) || !demand.Sidecar(c) && (st.Ready || t.initialized()) {
+		st, c := &s.InitContainerStatuses[i], &d.pod.Spec.InitContainers[i]
+		if demand.Sidecar(c) && (*st.Started || d.initialized()) || !demand.Sidecar(c) && (st.Ready || d.initialized()) {
 			continue
 		}
 		incomplete = append(incomplete, st.Name)
@@ -87,7 +87,7 @@ func (t *syncTask) initializedFinding(s *corev1.PodStatus) finding {
 	return finding{ok: true}
 }
 
-func (t *syncTask) containersReady(s *corev1.PodStatus) finding {
+func (d describer) containersReady(s *corev1.PodStatus) finding {
 	switch s.Phase {
 	case corev1.PodSucceeded:
 		return finding{reason: "PodCompleted"}
@@ -96,7 +96,7 @@ func (t *syncTask) containersReady(s *corev1.PodStatus) finding {
 	}
 	var unready []string
 	for i := range s.InitContainerStatuses {
-		if demand.Sidecar(&t.pod.Spec.InitContainers[i]) && !s.InitContainerStatuses[i].Ready {
+		if demand.Sidecar(&d.pod.Spec.InitContainers[i]) && !s.InitContainerStatuses[i].Ready {
 			unready = append(unready, s.InitContainerStatuses[i].Name)
 		}
 	}
@@ -112,13 +112,13 @@ func (t *syncTask) containersReady(s *corev1.PodStatus) finding {
 }
 
 // ready computes the Ready condition: all containers are ready, and all readiness gates of the pod are true.
-func (t *syncTask) ready(s, before *corev1.PodStatus, containers finding) finding {
+func (d describer) ready(s, before *corev1.PodStatus, containers finding) finding {
 	if !containers.ok {
 		return containers
 	}
 	var shut []string
-	for _, gate := range t.pod.Spec.ReadinessGates {
-		c := conditionOf(&t.pod.Status, gate.ConditionType)
+	for _, gate := range d.pod.Spec.ReadinessGates {
+		c := conditionOf(&d.pod.Status, gate.ConditionType)
 		switch {
 		case c == nil:
 			shut = append(shut, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType))

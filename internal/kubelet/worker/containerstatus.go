@@ -21,13 +21,13 @@ func truth(b bool) *bool {
 }
 
 // containers returns the statuses of containers, in the order of specs.
-func (t *syncTask) containers(specs []corev1.Container, before []corev1.ContainerStatus, initial bool) []corev1.ContainerStatus {
+func (d describer) containers(specs []corev1.Container, before []corev1.ContainerStatus, initial bool) []corev1.ContainerStatus {
 	if len(specs) == 0 {
 		return nil
 	}
 	statuses := make([]corev1.ContainerStatus, len(specs))
 	for i := range specs {
-		statuses[i] = t.containerStatus(&specs[i], earlier(before, specs[i].Name), initial)
+		statuses[i] = d.containerStatus(&specs[i], earlier(before, specs[i].Name), initial)
 	}
 	return statuses
 }
@@ -41,7 +41,7 @@ func earlier(all []corev1.ContainerStatus, name string) *corev1.ContainerStatus 
 	return nil
 }
 
-func (t *syncTask) containerStatus(c *corev1.Container, before *corev1.ContainerStatus, initial bool) corev1.ContainerStatus {
+func (d describer) containerStatus(c *corev1.Container, before *corev1.ContainerStatus, initial bool) corev1.ContainerStatus {
 	s := corev1.ContainerStatus{
 		Name: c.Name, Image: c.Image, Started: truth(false),
 		AllocatedResources: c.Resources.Requests, VolumeMounts: mountStatus(c),
@@ -49,31 +49,31 @@ func (t *syncTask) containerStatus(c *corev1.Container, before *corev1.Container
 	if len(c.Resources.Requests)+len(c.Resources.Limits) > 0 {
 		s.Resources = &corev1.ResourceRequirements{Requests: c.Resources.Requests, Limits: c.Resources.Limits}
 	}
-	if z := t.record.sizing; z != nil {
+	if z := d.record.sizing; z != nil {
 		if r, ok := z.inForce[c.Name]; ok {
 			s.Resources = &corev1.ResourceRequirements{Requests: r.Requests, Limits: r.Limits}
 		}
 	}
-	if t.crew.Health != nil && !initial {
-		s.AllocatedResourcesStatus = t.crew.Health(t.pod, c)
+	if d.crew.Health != nil && !initial {
+		s.AllocatedResourcesStatus = d.crew.Health(d.pod, c)
 	}
-	run := t.state.Container(c.Name)
+	run := d.state.Container(c.Name)
 	if run == nil {
-		t.absent(c, &s, before, initial)
+		d.absent(c, &s, before, initial)
 		return s
 	}
 	s.Image, s.ImageID, s.ContainerID, s.RestartCount = run.Image, run.ImageRef, run.ID, run.Attempt
 	if run.User != nil {
 		s.User = &corev1.ContainerUser{Linux: &corev1.LinuxContainerUser{UID: run.User.UID, GID: run.User.GID, SupplementalGroups: run.User.Groups}}
 	}
-	s.State = t.withMessage(c, run)
-	if earlier := t.state.Previous(c.Name); earlier != nil && earlier.State == container.Exited {
-		s.LastTerminationState = t.withMessage(c, earlier)
+	s.State = d.withMessage(c, run)
+	if earlier := d.state.Previous(c.Name); earlier != nil && earlier.State == container.Exited {
+		s.LastTerminationState = d.withMessage(c, earlier)
 	} else if before != nil && before.ContainerID == run.ID {
 		s.LastTerminationState = before.LastTerminationState
 	}
-	t.judgeStatus(c, run, &s, initial)
-	if w, ok := t.record.waits[c.Name]; ok && run.State != container.Running && !t.record.ended {
+	d.judgeStatus(c, run, &s, initial)
+	if w, ok := d.record.waits[c.Name]; ok && run.State != container.Running && !d.record.ended {
 		if run.State == container.Exited {
 			s.LastTerminationState = s.State
 		}
@@ -83,11 +83,11 @@ func (t *syncTask) containerStatus(c *corev1.Container, before *corev1.Container
 }
 
 // judgeStatus sets Started and Ready from the results of the probes.
-func (t *syncTask) judgeStatus(c *corev1.Container, run *container.Container, s *corev1.ContainerStatus, initial bool) {
+func (d describer) judgeStatus(c *corev1.Container, run *container.Container, s *corev1.ContainerStatus, initial bool) {
 	switch {
 	case run.State == container.Running:
-		s.Started = truth(t.started(c, run))
-		s.Ready = *s.Started && (c.ReadinessProbe == nil || t.record.verdictOf(run.ID).ready) && (!initial || demand.Sidecar(c))
+		s.Started = truth(d.started(c, run))
+		s.Ready = *s.Started && (c.ReadinessProbe == nil || d.record.verdictOf(run.ID).ready) && (!initial || demand.Sidecar(c))
 	case run.State == container.Exited && initial && !demand.Sidecar(c):
 		s.Ready = run.ExitCode == 0
 	case run.State == container.Created, run.State == container.Unknown:
@@ -96,10 +96,10 @@ func (t *syncTask) judgeStatus(c *corev1.Container, run *container.Container, s 
 }
 
 // absent fills in the status of a container that the runtime does not have.
-func (t *syncTask) absent(c *corev1.Container, s, before *corev1.ContainerStatus, initial bool) {
-	w, waits := t.record.waits[c.Name]
+func (d describer) absent(c *corev1.Container, s, before *corev1.ContainerStatus, initial bool) {
+	w, waits := d.record.waits[c.Name]
 	switch {
-	case before != nil && before.ContainerID != "" && t.vanished(before, initial):
+	case before != nil && before.ContainerID != "" && d.vanished(before, initial):
 		*s = *before
 		s.Ready, s.Started = initial && before.State.Terminated != nil && before.State.Terminated.ExitCode == 0, truth(false)
 		if before.State.Running != nil {
@@ -111,7 +111,7 @@ func (t *syncTask) absent(c *corev1.Container, s, before *corev1.ContainerStatus
 		return
 	case waits:
 		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: w.reason, Message: w.message}
-	case len(t.pod.Spec.InitContainers) > 0: // init containers still run, or have failed
+	case len(d.pod.Spec.InitContainers) > 0: // init containers still run, or have failed
 		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: "PodInitializing"}
 	default:
 		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
@@ -123,15 +123,15 @@ func (t *syncTask) absent(c *corev1.Container, s, before *corev1.ContainerStatus
 
 // vanished reports whether the last status of a container that is gone is kept. That is so for init containers, which the runtime
 // may have removed, and for all containers once the pod has ended.
-func (t *syncTask) vanished(before *corev1.ContainerStatus, initial bool) bool {
-	return t.record.ended || demand.Finished(t.pod.Status.Phase) || initial && before.State.Terminated != nil && t.initialized()
+func (d describer) vanished(before *corev1.ContainerStatus, initial bool) bool {
+	return d.record.ended || demand.Finished(d.pod.Status.Phase) || initial && before.State.Terminated != nil && d.initialized()
 }
 
 // withMessage returns a container's state with its termination message.
-func (t *syncTask) withMessage(c *corev1.Container, run *container.Container) corev1.ContainerState {
+func (d describer) withMessage(c *corev1.Container, run *container.Container) corev1.ContainerState {
 	state := stateOf(run)
-	if state.Terminated != nil && t.crew.Furnish != nil {
-		if text := t.crew.Furnish.Message(t.pod, c, run); text != "" {
+	if state.Terminated != nil && d.crew.Furnish != nil {
+		if text := d.crew.Furnish.Message(d.pod, c, run); text != "" {
 			state.Terminated.Message = text
 		}
 	}

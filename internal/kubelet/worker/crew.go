@@ -124,34 +124,34 @@ func New(o Options) *Crew {
 func (c *Crew) Changed(key Key) {
 	c.loop.Add(key)
 	c.mu.Lock()
-	l := c.records[key]
+	r := c.records[key]
 	c.mu.Unlock()
-	c.interruptIfEnding(key, l)
+	c.interruptIfEnding(key, r)
 }
 
 // interruptIfEnding cancels the sync that is under way if the pod must end.
-func (c *Crew) interruptIfEnding(key Key, l *record) {
-	if l != nil && l.interruptible.Load() && c.mustEnd(key, l) {
-		l.interrupt()
+func (c *Crew) interruptIfEnding(key Key, r *record) {
+	if r != nil && r.interruptible.Load() && c.mustEnd(key, r) {
+		r.interrupt()
 	}
 }
 
 // mustEnd reports whether a running pod must end: it was deleted, replaced or evicted.
-func (c *Crew) mustEnd(key Key, l *record) bool {
+func (c *Crew) mustEnd(key Key, r *record) bool {
 	pod, ok := c.Wanted(key)
-	return !ok || pod.UID != l.uid || pod.DeletionTimestamp != nil || l.eviction.Load() != nil
+	return !ok || pod.UID != r.uid || pod.DeletionTimestamp != nil || r.eviction.Load() != nil
 }
 
 // Evict fails a pod and stops it. The UID keeps a newer pod of the same name safe.
 func (c *Crew) Evict(uid types.UID, why *Rejection) {
 	c.mu.Lock()
 	key, there := c.uids[string(uid)]
-	l := c.records[key]
+	r := c.records[key]
 	c.mu.Unlock()
-	if there && l != nil && l.eviction.CompareAndSwap(nil, why) {
-		l.standing.CompareAndSwap(active, leaving)
+	if there && r != nil && r.eviction.CompareAndSwap(nil, why) {
+		r.standing.CompareAndSwap(active, leaving)
 		c.loop.Add(key)
-		c.interruptIfEnding(key, l)
+		c.interruptIfEnding(key, r)
 	}
 }
 
@@ -178,19 +178,19 @@ func (c *Crew) Len() int {
 func (c *Crew) record(key Key) *record {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := c.records[key]
-	if l == nil {
-		l = &record{}
-		c.records[key] = l
+	r := c.records[key]
+	if r == nil {
+		r = &record{}
+		c.records[key] = r
 	}
-	return l
+	return r
 }
 
-func (c *Crew) forget(key Key, l *record) {
+func (c *Crew) forget(key Key, r *record) {
 	c.mu.Lock()
 	delete(c.records, key)
-	if c.uids[string(l.uid)] == key {
-		delete(c.uids, string(l.uid))
+	if c.uids[string(r.uid)] == key {
+		delete(c.uids, string(r.uid))
 	}
 	c.mu.Unlock()
 	if c.Gone != nil {
@@ -200,32 +200,32 @@ func (c *Crew) forget(key Key, l *record) {
 
 // syncPod brings a pod closer to what is wanted.
 func (c *Crew) syncPod(ctx context.Context, key Key, d *detachable) (loop.Result, error) {
-	l := c.record(key)
+	r := c.record(key)
 	pod, ok := c.Wanted(key)
-	if l.uid != "" && (!ok || pod.UID != l.uid) {
-		gone, err := c.removePod(ctx, key, l, d)
+	if r.uid != "" && (!ok || pod.UID != r.uid) {
+		gone, err := c.removePod(ctx, key, r, d)
 		if err != nil && ok {
 			c.tellWaiting(ctx, key, pod)
 		}
 		if err != nil || !gone {
-			return loop.Result{After: l.wake(c.now())}, err
+			return loop.Result{After: r.wake(c.now())}, err
 		}
-		c.forget(key, l)
+		c.forget(key, r)
 		if ok {
 			c.loop.Add(key)
 		}
 		return loop.Result{}, nil
 	}
 	if !ok {
-		c.forget(key, l)
+		c.forget(key, r)
 		return loop.Result{}, nil
 	}
-	if l.uid == "" {
-		c.begin(key, l, pod)
+	if r.uid == "" {
+		c.begin(key, r, pod)
 	}
-	ctx, done := l.begin(ctx)
+	ctx, done := r.begin(ctx)
 	defer done()
-	t := &syncTask{crew: c, key: key, record: l, pod: pod, now: c.now(), worker: d}
+	t := &syncTask{known: known{crew: c, key: key, record: r, pod: pod, now: c.now()}, worker: d}
 	err := t.run(ctx)
 	if ctx.Err() != nil && c.running.Err() == nil { // interrupted because the pod must end
 		c.loop.Add(key)
@@ -238,14 +238,14 @@ func (c *Crew) syncPod(ctx context.Context, key Key, d *detachable) (loop.Result
 func (c *Crew) tellWaiting(ctx context.Context, key Key, pod *corev1.Pod) {
 	if checker, ok := c.Furnish.(Checker); ok {
 		if err := checker.Check(ctx, pod); err != nil {
-			(&syncTask{crew: c, key: key, pod: pod}).tellNotPrepared(err)
+			(&syncTask{known: known{crew: c, key: key, pod: pod}}).tellNotPrepared(err)
 		}
 	}
 }
 
 // begin notes which pod the record belongs to.
-func (c *Crew) begin(key Key, l *record, pod *corev1.Pod) {
-	l.uid = pod.UID
+func (c *Crew) begin(key Key, r *record, pod *corev1.Pod) {
+	r.uid = pod.UID
 	c.mu.Lock()
 	c.uids[string(pod.UID)] = key
 	c.mu.Unlock()

@@ -116,7 +116,7 @@ func (t *syncTask) kill(ctx context.Context, c *corev1.Container, run *container
 		return
 	}
 	t.eventOf(c, corev1.EventTypeNormal, "Killing", "%s", why)
-	crew, l, key, pod, id := t.crew, t.record, t.key, t.pod, run.ID
+	crew, r, key, pod, id := t.crew, t.record, t.key, t.pod, run.ID
 	forced := context.WithoutCancel(ctx)
 	ip := t.podIP()
 	crew.background.Go(func() {
@@ -128,7 +128,7 @@ func (t *syncTask) kill(ctx context.Context, c *corev1.Container, run *container
 		}
 		left := max(time.Until(by), min(grace, minGrace), 0) // the grace period may be over since the last attempt
 		err := crew.Runtime.Stop(ctx, id, left)
-		l.stopDone(id)
+		r.stopDone(id)
 		if err != nil {
 			crew.Logger.Warn("container cannot be stopped; will retry", "pod", key, "container", c.Name, "err", err)
 			crew.loop.AddAfter(key, stopRetry)
@@ -139,19 +139,19 @@ func (t *syncTask) kill(ctx context.Context, c *corev1.Container, run *container
 }
 
 // removePod stops the containers of a pod that is no longer wanted, and then removes them. It returns true once nothing is left.
-func (c *Crew) removePod(ctx context.Context, key Key, l *record, d *detachable) (bool, error) {
-	pod := l.lastDefinition
+func (c *Crew) removePod(ctx context.Context, key Key, r *record, d *detachable) (bool, error) {
+	pod := r.lastDefinition
 	if pod == nil {
-		pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: l.uid}}
+		pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: r.uid}}
 	}
-	t := &syncTask{crew: c, key: key, record: l, pod: pod, now: c.now(), worker: d}
+	t := &syncTask{known: known{crew: c, key: key, record: r, pod: pod, now: c.now()}, worker: d}
 	if err := t.readRuntime(ctx); err != nil {
 		return false, err
 	}
-	if err := t.end(ctx, t.grace()); err != nil || !l.ended {
+	if err := t.end(ctx, t.grace()); err != nil || !r.ended {
 		return false, err
 	}
-	c.probe.forget(l.uid)
+	c.probe.forget(r.uid)
 	return true, c.clear(ctx, t.state)
 }
 

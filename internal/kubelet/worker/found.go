@@ -62,11 +62,11 @@ func (c *Crew) standing(pod *corev1.Pod) int32 {
 // Status returns the status that was reported last, if it is remembered.
 func (c *Crew) Status(key Key) (*corev1.PodStatus, bool) {
 	c.mu.Lock()
-	l := c.records[key]
+	r := c.records[key]
 	c.mu.Unlock()
-	if l == nil {
+	if r == nil {
 		return nil, false
 	}
-	s := l.last.Load()
+	s := r.last.Load()
 	return s, s != nil
 }

@@ -64,8 +64,8 @@ func (c *Crew) addressOf(ctx context.Context, pod *corev1.Pod) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	t := syncTask{crew: c, pod: pod, state: state}
-	if ip := t.podIP(); ip != "" {
+	k := known{crew: c, pod: pod, state: state}
+	if ip := k.podIP(); ip != "" {
 		return ip, nil
 	}
 	return "", errNoAddress

@@ -11,13 +11,13 @@ import (
 
 // initialized reports whether an ordinary container was started in the current sandbox. From then on init containers are not run
 // again.
-func (t *syncTask) initialized() bool {
-	s := t.state.Sandbox()
+func (k *known) initialized() bool {
+	s := k.state.Sandbox()
 	if s == nil {
 		return false
 	}
-	for i := range t.pod.Spec.Containers {
-		if run := t.state.Container(t.pod.Spec.Containers[i].Name); run != nil && run.SandboxID == s.ID {
+	for i := range k.pod.Spec.Containers {
+		if run := k.state.Container(k.pod.Spec.Containers[i].Name); run != nil && run.SandboxID == s.ID {
 			return true
 		}
 	}
@@ -25,8 +25,8 @@ func (t *syncTask) initialized() bool {
 }
 
 // initRun returns the newest run of an init container in the current sandbox.
-func (t *syncTask) initRun(name string) *container.Container {
-	s, run := t.state.Sandbox(), t.state.Container(name)
+func (k *known) initRun(name string) *container.Container {
+	s, run := k.state.Sandbox(), k.state.Container(name)
 	if s == nil || run == nil || run.SandboxID != s.ID {
 		return nil
 	}
@@ -34,17 +34,17 @@ func (t *syncTask) initRun(name string) *container.Container {
 }
 
 // initFailed reports whether an init container has failed and will not be restarted.
-func (t *syncTask) initFailed() bool {
-	if t.initialized() {
+func (k *known) initFailed() bool {
+	if k.initialized() {
 		return false
 	}
-	for i := range t.pod.Spec.InitContainers {
-		c := &t.pod.Spec.InitContainers[i]
-		run := t.initRun(c.Name)
+	for i := range k.pod.Spec.InitContainers {
+		c := &k.pod.Spec.InitContainers[i]
+		run := k.initRun(c.Name)
 		if run == nil {
 			return false
 		}
-		if !demand.Sidecar(c) && run.State == container.Exited && run.ExitCode != 0 && !restarts(t.pod, c, run.ExitCode) {
+		if !demand.Sidecar(c) && run.State == container.Exited && run.ExitCode != 0 && !restarts(k.pod, c, run.ExitCode) {
 			return true
 		}
 	}
@@ -76,18 +76,18 @@ func (t *syncTask) initialize(ctx context.Context) (bool, error) {
 }
 
 // passed reports whether the next init container may start.
-func (t *syncTask) passed(c *corev1.Container) bool {
-	run := t.initRun(c.Name)
+func (k *known) passed(c *corev1.Container) bool {
+	run := k.initRun(c.Name)
 	if run == nil {
 		return false
 	}
 	if demand.Sidecar(c) {
-		return run.State == container.Running && t.started(c, run)
+		return run.State == container.Running && k.started(c, run)
 	}
 	return run.State == container.Exited && run.ExitCode == 0
 }
 
 // started reports whether a running container has passed its startup probe.
-func (t *syncTask) started(c *corev1.Container, run *container.Container) bool {
-	return c.StartupProbe == nil || t.record.verdictOf(run.ID).started
+func (k *known) started(c *corev1.Container, run *container.Container) bool {
+	return c.StartupProbe == nil || k.record.verdictOf(run.ID).started
 }

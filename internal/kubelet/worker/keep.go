@@ -80,7 +80,7 @@ func (t *syncTask) replaceIfNeeded(ctx context.Context, c *corev1.Container, run
 }
 
 // probeGrace returns the grace period after a failed probe, which the probe may override.
-func (t *syncTask) probeGrace(c *corev1.Container, kind string) time.Duration {
+func (k *known) probeGrace(c *corev1.Container, kind string) time.Duration {
 	probe := c.LivenessProbe
 	if kind == startupWord {
 		probe = c.StartupProbe
@@ -88,5 +88,5 @@ func (t *syncTask) probeGrace(c *corev1.Container, kind string) time.Duration {
 	if probe != nil && probe.TerminationGracePeriodSeconds != nil {
 		return demand.Seconds(*probe.TerminationGracePeriodSeconds)
 	}
-	return t.grace()
+	return k.grace()
 }

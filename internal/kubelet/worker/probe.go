@@ -143,7 +143,7 @@ func (p *prober) forget(uid types.UID) {
 
 // probe runs a probe once and schedules the next run.
 func (p *prober) probe(ctx context.Context, key probing) error {
-	pod, run, l, err := p.subject(ctx, key)
+	pod, run, r, err := p.subject(ctx, key)
 	if err != nil {
 		p.queue.AddAfter(key, defaultPeriod)
 		return nil
@@ -162,13 +162,13 @@ func (p *prober) probe(ctx context.Context, key probing) error {
 	if period <= 0 {
 		period = defaultPeriod
 	}
-	switch v := l.verdictOf(key.id); {
+	switch v := r.verdictOf(key.id); {
 	case key.kind == container.Startup && v.started:
 		return nil // a startup probe that has passed is not repeated
 	case key.kind != container.Startup && c.StartupProbe != nil && !v.started:
 		p.queue.AddAfter(key, min(period, time.Second))
 		return nil
-	case l.isStopping(key.id) && key.kind != container.Readiness:
+	case r.isStopping(key.id) && key.kind != container.Readiness:
 		return nil
 	}
 	p.crew.background.Go(func() { // the pod's creator chooses how long it may take, and other probes do not wait for it
@@ -182,7 +182,7 @@ func (p *prober) probe(ctx context.Context, key probing) error {
 		switch {
 		case ctx.Err() != nil:
 		case err == nil:
-			p.count(pod, c, key, probe, l, ok, message)
+			p.count(pod, c, key, probe, r, ok, message)
 		default:
 			p.crew.Logger.Debug("probe could not be run", "pod", key.key, "container", key.name, "kind", key.kind, "err", err)
 		}
@@ -197,9 +197,9 @@ func (p *prober) subject(ctx context.Context, key probing) (*corev1.Pod, *contai
 	if !ok || find(pod, key.name) == nil {
 		return nil, nil, nil, nil
 	}
-	l := p.crew.record(key.key)
-	if reported := l.last.Load(); reported != nil && toldToRun(reported, key) {
-		return pod, &container.Container{ID: key.id, Name: key.name, State: container.Running}, l, nil
+	r := p.crew.record(key.key)
+	if reported := r.last.Load(); reported != nil && toldToRun(reported, key) {
+		return pod, &container.Container{ID: key.id, Name: key.name, State: container.Running}, r, nil
 	}
 	state, err := p.crew.Runtime.Pod(ctx, pod.UID)
 	if err != nil {
@@ -209,7 +209,7 @@ func (p *prober) subject(ctx context.Context, key probing) (*corev1.Pod, *contai
 	if run == nil || run.ID != key.id || run.State != container.Running {
 		return nil, nil, nil, nil
 	}
-	return pod, run, l, nil
+	return pod, run, r, nil
 }
 
 func toldToRun(reported *corev1.PodStatus, key probing) bool {
@@ -224,7 +224,7 @@ func toldToRun(reported *corev1.PodStatus, key probing) bool {
 }
 
 // count adds a result. When a threshold is reached, the verdict changes.
-func (p *prober) count(pod *corev1.Pod, c *corev1.Container, key probing, probe *corev1.Probe, l *record, ok bool, message string) {
+func (p *prober) count(pod *corev1.Pod, c *corev1.Container, key probing, probe *corev1.Probe, r *record, ok bool, message string) {
 	p.mu.Lock()
 	t := p.tally[key]
 	if t == nil {
@@ -252,7 +252,7 @@ func (p *prober) count(pod *corev1.Pod, c *corev1.Container, key probing, probe 
 	if count < enough {
 		return
 	}
-	if l.updateVerdict(key.id, func(v *verdict) { v.take(key.kind, ok) }) {
+	if r.updateVerdict(key.id, func(v *verdict) { v.take(key.kind, ok) }) {
 		p.crew.loop.Add(key.key)
 	}
 }

@@ -38,18 +38,18 @@ func (t *syncTask) resize(ctx context.Context) {
 }
 
 // resizing reports whether a resize may be needed.
-func (t *syncTask) resizing() bool {
-	reported := t.reported()
-	return t.record.sizing != nil || reported.ObservedGeneration != t.pod.Generation || conditionOf(reported, corev1.PodResizePending) != nil ||
+func (k *known) resizing() bool {
+	reported := k.reported()
+	return k.record.sizing != nil || reported.ObservedGeneration != k.pod.Generation || conditionOf(reported, corev1.PodResizePending) != nil ||
 		conditionOf(reported, corev1.PodResizeInProgress) != nil
 }
 
 // sizesTold returns the resources that are in force according to the reported status. They were granted before. Containers
 // without a reported status have the resources of their definition.
-func (t *syncTask) sizesTold() *sizing {
+func (k *known) sizesTold() *sizing {
 	z := &sizing{granted: sizes{}, inForce: sizes{}, replaced: map[string]string{}}
-	reported := t.reported()
-	for c := range t.resizables() {
+	reported := k.reported()
+	for c := range k.resizables() {
 		have := c.Resources
 		for _, list := range [][]corev1.ContainerStatus{reported.ContainerStatuses, reported.InitContainerStatuses} {
 			s := earlier(list, c.Name)
@@ -67,15 +67,15 @@ func (t *syncTask) sizesTold() *sizing {
 }
 
 // resizables ranges over the containers that can be resized.
-func (t *syncTask) resizables() func(yield func(*corev1.Container) bool) {
+func (k *known) resizables() func(yield func(*corev1.Container) bool) {
 	return func(yield func(*corev1.Container) bool) {
-		for i := range t.pod.Spec.InitContainers {
-			if c := &t.pod.Spec.InitContainers[i]; demand.Sidecar(c) && !yield(c) {
+		for i := range k.pod.Spec.InitContainers {
+			if c := &k.pod.Spec.InitContainers[i]; demand.Sidecar(c) && !yield(c) {
 				return
 			}
 		}
-		for i := range t.pod.Spec.Containers {
-			if !yield(&t.pod.Spec.Containers[i]) {
+		for i := range k.pod.Spec.Containers {
+			if !yield(&k.pod.Spec.Containers[i]) {
 				return
 			}
 		}
@@ -150,7 +150,7 @@ func (t *syncTask) enforce(ctx context.Context, z *sizing) bool {
 }
 
 // sizesText formats resources for event messages.
-func (t *syncTask) sizesText() string {
+func (k *known) sizesText() string {
 	type size struct {
 		Name      string                      `json:"name"`
 		Resources corev1.ResourceRequirements `json:"resources"`
@@ -158,8 +158,8 @@ func (t *syncTask) sizesText() string {
 	words := struct {
 		Containers []size `json:"containers"`
 		Generation int64  `json:"generation"`
-	}{Generation: t.pod.Generation}
-	for c := range t.resizables() {
+	}{Generation: k.pod.Generation}
+	for c := range k.resizables() {
 		words.Containers = append(words.Containers, size{c.Name, c.Resources})
 	}
 	text, _ := json.Marshal(words) // quantities can always be encoded
@@ -167,19 +167,19 @@ func (t *syncTask) sizesText() string {
 }
 
 // resizeConditions returns the PodResizePending and PodResizeInProgress conditions.
-func (t *syncTask) resizeConditions(before *corev1.PodStatus) (all []corev1.PodCondition) {
-	z := t.record.sizing
-	if z == nil || t.record.ended {
+func (d describer) resizeConditions(before *corev1.PodStatus) (all []corev1.PodCondition) {
+	z := d.record.sizing
+	if z == nil || d.record.ended {
 		return nil
 	}
 	if z.pending != nil {
-		all = append(all, t.condition(corev1.PodResizePending, *z.pending, before))
+		all = append(all, d.condition(corev1.PodResizePending, *z.pending, before))
 	}
 	switch {
 	case z.failed != nil:
-		all = append(all, t.condition(corev1.PodResizeInProgress, *z.failed, before))
+		all = append(all, d.condition(corev1.PodResizeInProgress, *z.failed, before))
 	case z.reported && !z.everywhere():
-		all = append(all, t.condition(corev1.PodResizeInProgress, finding{ok: true}, before))
+		all = append(all, d.condition(corev1.PodResizeInProgress, finding{ok: true}, before))
 	}
 	return all
 }
@@ -187,10 +187,10 @@ func (t *syncTask) resizeConditions(before *corev1.PodStatus) (all []corev1.PodC
 // Granted returns the pod with the resources that it was granted, if they differ from those it asks for.
 func (c *Crew) Granted(pod *corev1.Pod) *corev1.Pod {
 	c.mu.Lock()
-	l := c.records[Key{Namespace: pod.Namespace, Name: pod.Name}]
+	r := c.records[Key{Namespace: pod.Namespace, Name: pod.Name}]
 	c.mu.Unlock()
-	if l != nil {
-		if granted := l.granted.Load(); granted != nil && granted.UID == pod.UID {
+	if r != nil {
+		if granted := r.granted.Load(); granted != nil && granted.UID == pod.UID {
 			return granted
 		}
 	}

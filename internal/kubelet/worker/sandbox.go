@@ -100,13 +100,6 @@ func (t *syncTask) tellNotPrepared(err error) {
 	t.event(corev1.EventTypeWarning, reason, "%v", err)
 }
 
-func (t *syncTask) logDirectory() string {
-	if t.crew.Logs == "" {
-		return ""
-	}
-	return LogDirectory(t.crew.Logs, t.pod)
-}
-
 // LogDirectory returns the directory of a pod's logs below root.
 func LogDirectory(root string, pod *corev1.Pod) string {
 	return filepath.Join(root, fmt.Sprintf("%s_%s_%s", pod.Namespace, pod.Name, pod.UID))

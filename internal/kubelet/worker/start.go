@@ -70,16 +70,6 @@ func (t *syncTask) startBeside(ctx context.Context, c *corev1.Container, target 
 // startLimits bound the delay before a container that could not be started is tried again.
 var startLimits = Backoff{Initial: 100 * time.Millisecond, Max: 10 * time.Second}
 
-// startDelay returns how long a container that could not be started still waits. Every change of the pod leads to a sync, also the status that says why it
-// could not be started; where the reason names something new each time, nothing else would slow the attempts down.
-func (t *syncTask) startDelay(name string) time.Duration {
-	series, ok := t.record.starts[name]
-	if !ok {
-		return 0
-	}
-	return min(series.until(series.since).Sub(t.now), series.delay)
-}
-
 // failed notes why a container could not be started, and has it tried again.
 func (t *syncTask) failed(ctx context.Context, c *corev1.Container, reason string, err error) error {
 	if ctx.Err() == nil { // otherwise the sync was canceled because the pod must end
@@ -100,25 +90,11 @@ func (t *syncTask) furnish(ctx context.Context, spec *container.Spec) error {
 	return t.crew.Furnish.Furnish(ctx, spec, t.state.Sandbox().IPs)
 }
 
-func (t *syncTask) spec(c *corev1.Container, ref string) *container.Spec {
-	spec := &container.Spec{Pod: t.pod, Container: c, Hash: Hash(c), ImageRef: ref, Attempt: t.nextAttempt(c.Name)}
+func (k *known) spec(c *corev1.Container, ref string) *container.Spec {
+	spec := &container.Spec{Pod: k.pod, Container: c, Hash: Hash(c), ImageRef: ref, Attempt: k.nextAttempt(c.Name)}
 	spec.LogPath = filepath.Join(c.Name, fmt.Sprintf("%d.log", spec.Attempt))
-	spec.Sandbox = &container.SandboxSpec{Pod: t.pod, Attempt: t.state.Sandbox().Attempt, LogDirectory: t.logDirectory()}
+	spec.Sandbox = &container.SandboxSpec{Pod: k.pod, Attempt: k.state.Sandbox().Attempt, LogDirectory: k.logDirectory()}
 	return spec
-}
-
-// nextAttempt returns the number of the next run: one more than the runtime or the status has, whichever is higher.
-func (t *syncTask) nextAttempt(name string) int32 {
-	next := int32(0)
-	if run := t.state.Container(name); run != nil {
-		next = run.Attempt + 1
-	}
-	for _, s := range t.reported().ContainerStatuses {
-		if s.Name == name && s.ContainerID != "" {
-			next = max(next, s.RestartCount+1)
-		}
-	}
-	return next
 }
 
 // Hash returns a hash of those parts of a container that need a new run when they change: the name and the image.

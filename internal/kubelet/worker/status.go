@@ -14,33 +14,13 @@ import (
 	"github.com/millrace/millrace/internal/kubelet/container"
 )
 
-// reported returns the status that was reported last, by this kubelet process or by an earlier one.
-func (t *syncTask) reported() *corev1.PodStatus {
-	if t.record.status != nil {
-		return t.record.status
-	}
-	return &t.pod.Status
-}
-
-// startTime returns when the kubelet first saw the pod.
-func (t *syncTask) startTime() *metav1.Time { return t.reported().StartTime }
-
-func (t *syncTask) podIP() string {
-	if s := t.state.Sandbox(); s != nil && len(s.IPs) > 0 {
-		return s.IPs[0]
-	}
-	if t.pod.Spec.HostNetwork {
-		if a := t.crew.Addresses(t.pod.Spec.NodeName); len(a) > 0 {
-			return a[0]
-		}
-	}
-	return ""
-}
+// describer describes a pod: it computes the status from what is known. It changes nothing, so a status can be described at any time.
+type describer struct{ *known }
 
 // reportStatus reports the status if it has changed, or if the pod's end is still to be reported.
 func (t *syncTask) reportStatus() {
 	before := t.reported()
-	status := t.status(before)
+	status := describer{&t.known}.status(before)
 	ended := t.record.ended && !t.state.Runs()
 	owed := ended && t.pod.DeletionTimestamp != nil && !t.record.endReported
 	if !owed && before.StartTime != nil && equality.Semantic.DeepEqual(ownPart(before), ownPart(status)) {
@@ -91,9 +71,9 @@ func ownPart(s *corev1.PodStatus) *corev1.PodStatus {
 }
 
 // status computes the pod's status.
-func (t *syncTask) status(before *corev1.PodStatus) *corev1.PodStatus {
+func (d describer) status(before *corev1.PodStatus) *corev1.PodStatus {
 	s := &corev1.PodStatus{
-		ObservedGeneration: t.pod.Generation,
+		ObservedGeneration: d.pod.Generation,
 		StartTime:          before.StartTime,
 		QOSClass:           before.QOSClass,
 		Reason:             before.Reason,
@@ -101,37 +81,37 @@ func (t *syncTask) status(before *corev1.PodStatus) *corev1.PodStatus {
 		Conditions:         before.Conditions,
 	}
 	if s.StartTime == nil {
-		s.StartTime = &metav1.Time{Time: t.now.Truncate(time.Second)}
+		s.StartTime = &metav1.Time{Time: d.now.Truncate(time.Second)}
 	}
-	t.addresses(s, before)
-	if t.record.failed != nil && len(t.state.Sandboxes) == 0 && !admittedBefore(before) {
-		return t.rejected(s, before)
+	d.addresses(s, before)
+	if d.record.failed != nil && len(d.state.Sandboxes) == 0 && !admittedBefore(before) {
+		return d.rejected(s, before)
 	}
-	s.InitContainerStatuses = t.containers(t.pod.Spec.InitContainers, before.InitContainerStatuses, true)
-	s.ContainerStatuses = t.containers(t.pod.Spec.Containers, before.ContainerStatuses, false)
-	s.EphemeralContainerStatuses = t.ephemeral(before.EphemeralContainerStatuses)
-	s.Phase = t.phase(s, before)
-	if t.record.failed != nil && !demand.Finished(before.Phase) {
+	s.InitContainerStatuses = d.containers(d.pod.Spec.InitContainers, before.InitContainerStatuses, true)
+	s.ContainerStatuses = d.containers(d.pod.Spec.Containers, before.ContainerStatuses, false)
+	s.EphemeralContainerStatuses = d.ephemeral(before.EphemeralContainerStatuses)
+	s.Phase = d.phase(s, before)
+	if d.record.failed != nil && !demand.Finished(before.Phase) {
 		s.Phase = corev1.PodFailed
 	}
-	s.Conditions = t.conditions(s, before)
-	t.conclude(s, before)
+	s.Conditions = d.conditions(s, before)
+	d.conclude(s, before)
 	return s
 }
 
 // conclude reports the pod's end only when no container runs any more: until then somebody may still use what the pod has. Its conditions
 // say earlier that it is not ready, and that it is being evicted; from the latter a kubelet that restarts knows that it must go on.
-func (t *syncTask) conclude(s, before *corev1.PodStatus) {
-	if why := t.record.eviction.Load(); why != nil {
-		evicted := t.condition(corev1.DisruptionTarget, finding{true, corev1.PodReasonTerminationByKubelet, why.Message}, before)
+func (d describer) conclude(s, before *corev1.PodStatus) {
+	if why := d.record.eviction.Load(); why != nil {
+		evicted := d.condition(corev1.DisruptionTarget, finding{true, corev1.PodReasonTerminationByKubelet, why.Message}, before)
 		s.Conditions = append(slices.DeleteFunc(s.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget }), evicted)
 	}
 	switch {
 	case demand.Finished(before.Phase): // the reason was reported with the phase
-	case demand.Finished(s.Phase) && t.state.Runs():
+	case demand.Finished(s.Phase) && d.state.Runs():
 		s.Phase = cmp.Or(before.Phase, corev1.PodPending)
-	case t.record.failed != nil:
-		s.Reason, s.Message = t.record.failed.Reason, t.record.failed.Message
+	case d.record.failed != nil:
+		s.Reason, s.Message = d.record.failed.Reason, d.record.failed.Message
 	}
 }
 
@@ -139,28 +119,28 @@ func (t *syncTask) conclude(s, before *corev1.PodStatus) {
 func admittedBefore(before *corev1.PodStatus) bool { return len(before.ContainerStatuses) > 0 }
 
 // rejected fills in the status of a pod that the node rejects.
-func (t *syncTask) rejected(s, before *corev1.PodStatus) *corev1.PodStatus {
-	s.Phase, s.Reason, s.Message = corev1.PodFailed, t.record.failed.Reason, "Pod was rejected: "+t.record.failed.Message
+func (d describer) rejected(s, before *corev1.PodStatus) *corev1.PodStatus {
+	s.Phase, s.Reason, s.Message = corev1.PodFailed, d.record.failed.Reason, "Pod was rejected: "+d.record.failed.Message
 	s.Conditions = before.Conditions
 	return s
 }
 
-func (t *syncTask) addresses(s, before *corev1.PodStatus) {
-	hosts := t.crew.Addresses(t.pod.Spec.NodeName)
+func (d describer) addresses(s, before *corev1.PodStatus) {
+	hosts := d.crew.Addresses(d.pod.Spec.NodeName)
 	for _, a := range hosts {
 		s.HostIPs = append(s.HostIPs, corev1.HostIP{IP: a})
 	}
 	ips := []string(nil)
-	if box := t.state.Sandbox(); box != nil {
+	if box := d.state.Sandbox(); box != nil {
 		ips = box.IPs
 	}
-	if t.pod.Spec.HostNetwork && len(t.state.Sandboxes) > 0 {
+	if d.pod.Spec.HostNetwork && len(d.state.Sandboxes) > 0 {
 		ips = hosts
 	}
 	for _, ip := range ips {
 		s.PodIPs = append(s.PodIPs, corev1.PodIP{IP: ip})
 	}
-	if len(s.PodIPs) == 0 && (t.record.ended || demand.Finished(before.Phase)) { // a pod that has ended keeps its addresses
+	if len(s.PodIPs) == 0 && (d.record.ended || demand.Finished(before.Phase)) { // a pod that has ended keeps its addresses
 		s.PodIPs = before.PodIPs
 	}
 	if len(s.HostIPs) > 0 {
@@ -172,34 +152,34 @@ func (t *syncTask) addresses(s, before *corev1.PodStatus) {
 }
 
 // phase computes the pod's phase from the container statuses.
-func (t *syncTask) phase(s *corev1.PodStatus, before *corev1.PodStatus) corev1.PodPhase {
+func (d describer) phase(s *corev1.PodStatus, before *corev1.PodStatus) corev1.PodPhase {
 	if demand.Finished(before.Phase) {
 		return before.Phase
 	}
-	over := t.record.ended || t.complete() && !t.state.Runs()
+	over := d.record.ended || d.complete() && !d.state.Runs()
 	for i := range s.InitContainerStatuses {
-		st, c := &s.InitContainerStatuses[i], &t.pod.Spec.InitContainers[i]
+		st, c := &s.InitContainerStatuses[i], &d.pod.Spec.InitContainers[i]
 		if demand.Sidecar(c) {
-			if !over && !t.initialized() && (st.Started == nil || !*st.Started) {
+			if !over && !d.initialized() && (st.Started == nil || !*st.Started) {
 				return corev1.PodPending
 			}
 			continue
 		}
 		ended := st.State.Terminated
-		if ended != nil && ended.ExitCode != 0 && (over || !restarts(t.pod, c, ended.ExitCode)) {
+		if ended != nil && ended.ExitCode != 0 && (over || !restarts(d.pod, c, ended.ExitCode)) {
 			return corev1.PodFailed
 		}
-		if (ended == nil || ended.ExitCode != 0) && !t.initialized() {
+		if (ended == nil || ended.ExitCode != 0) && !d.initialized() {
 			if over {
 				return corev1.PodFailed
 			}
 			return corev1.PodPending
 		}
 	}
-	return t.phaseOf(s.ContainerStatuses, over)
+	return d.phaseOf(s.ContainerStatuses, over)
 }
 
-func (t *syncTask) phaseOf(statuses []corev1.ContainerStatus, over bool) corev1.PodPhase {
+func (d describer) phaseOf(statuses []corev1.ContainerStatus, over bool) corev1.PodPhase {
 	var waiting, running, stopped, succeeded int
 	for i := range statuses {
 		st := &statuses[i]
@@ -229,12 +209,12 @@ func (t *syncTask) phaseOf(statuses []corev1.ContainerStatus, over bool) corev1.
 }
 
 // ephemeral returns the statuses of the ephemeral containers.
-func (t *syncTask) ephemeral(before []corev1.ContainerStatus) []corev1.ContainerStatus {
+func (d describer) ephemeral(before []corev1.ContainerStatus) []corev1.ContainerStatus {
 	var all []corev1.Container
-	for i := range t.pod.Spec.EphemeralContainers {
-		all = append(all, corev1.Container(t.pod.Spec.EphemeralContainers[i].EphemeralContainerCommon))
+	for i := range d.pod.Spec.EphemeralContainers {
+		all = append(all, corev1.Container(d.pod.Spec.EphemeralContainers[i].EphemeralContainerCommon))
 	}
-	statuses := t.containers(all, before, false)
+	statuses := d.containers(all, before, false)
 	for i := range statuses {
 		statuses[i].Started, statuses[i].Ready = nil, false
 		statuses[i].AllocatedResources, statuses[i].Resources = nil, nil

@@ -9,20 +9,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/millrace/millrace/internal/demand"
-	"github.com/millrace/millrace/internal/kubelet/container"
 )
 
 // refresh is how often a pod is synced when nothing has happened. The sources of its volumes may have changed.
 const refresh = time.Minute
 
-// syncTask is one sync of a pod: it reads the pod from the runtime, acts, and reports the status.
+// syncTask is one sync of a pod: it decides from what is known, acts, and reports the status. A [describer] and a syncTask use [known],
+// which uses neither of them, and only the syncTask changes anything.
 type syncTask struct {
-	crew   *Crew
-	key    Key
-	record *record
-	pod    *corev1.Pod
-	state  container.Pod
-	now    time.Time
+	known
 	// worker is told before the sync waits for something that may take long. It may be nil.
 	worker *detachable
 	// after is the delay until the next sync; 0 means that none is needed.
@@ -159,29 +154,6 @@ func (t *syncTask) checkEviction() {
 	}
 }
 
-// shortestGrace is the grace period of a pod that asks for none: even then its containers are told to stop before they are killed.
-const shortestGrace = time.Second
-
-// grace returns the grace period of the pod's specification. It is that of a pod whose deadline has passed, too.
-func (t *syncTask) grace() time.Duration {
-	if s := t.pod.Spec.TerminationGracePeriodSeconds; s != nil {
-		return max(demand.Seconds(*s), shortestGrace)
-	}
-	for i := range t.state.Containers { // the pod's definition is gone
-		if g := t.state.Containers[i].Grace; g > 0 {
-			return g
-		}
-	}
-	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
-}
-
-func (t *syncTask) deletionGrace() time.Duration {
-	if s := t.pod.DeletionGracePeriodSeconds; s != nil {
-		return max(demand.Seconds(*s), shortestGrace)
-	}
-	return t.grace()
-}
-
 // startContainers starts the containers that should run and do not.
 func (t *syncTask) startContainers(ctx context.Context) error {
 	if t.complete() {
@@ -203,21 +175,6 @@ func (t *syncTask) startContainers(ctx context.Context) error {
 		t.syncAfter(refresh)
 	}
 	return errors.Join(failed, t.startEphemeral(ctx))
-}
-
-// complete reports whether all containers have ended and will not be restarted.
-func (t *syncTask) complete() bool {
-	if t.initFailed() {
-		return true
-	}
-	for i := range t.pod.Spec.Containers {
-		c := &t.pod.Spec.Containers[i]
-		run := t.state.Container(c.Name)
-		if run == nil || run.State != container.Exited || restarts(t.pod, c, run.ExitCode) {
-			return false
-		}
-	}
-	return true
 }
 
 // restarts reports whether a container that ended with exitCode is restarted.
