@@ -12,6 +12,10 @@ type SandboxSpec struct {
 	LogDirectory string
 	Hostname     string
 	DNS          *DNS
+	// Users are those of the pod's user namespace. Nil means the machine's.
+	Users *IDs
+	// Handler is the runtime's name for the way in which the pod is run. Empty means the runtime's default.
+	Handler string
 }
 
 // DNS is the resolver configuration of a pod.

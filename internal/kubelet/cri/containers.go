@@ -18,11 +18,12 @@ import (
 
 // Create makes a container.
 func (r *Runtime) Create(ctx context.Context, sandbox string, spec *container.Spec) (string, error) {
-	if ownUsers(spec.Pod) {
-		return "", errHostUsers
-	}
 	ctx, cancel := context.WithTimeout(ctx, r.RequestTime)
 	defer cancel()
+	users, err := r.usersIn(ctx, sandbox, spec.Sandbox)
+	if err != nil {
+		return "", err
+	}
 	log := ""
 	if spec.Sandbox.LogDirectory != "" {
 		log = filepath.Join(spec.Sandbox.LogDirectory, spec.LogPath)
@@ -31,7 +32,7 @@ func (r *Runtime) Create(ctx context.Context, sandbox string, spec *container.Sp
 		}
 	}
 	answer, err := r.runtime.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
-		PodSandboxId: sandbox, Config: r.config(spec, log), SandboxConfig: r.sandboxConfig(spec.Sandbox),
+		PodSandboxId: sandbox, Config: r.config(spec, log, users), SandboxConfig: r.sandboxConfig(spec.Sandbox, users),
 	})
 	if err != nil {
 		return "", err
@@ -39,7 +40,7 @@ func (r *Runtime) Create(ctx context.Context, sandbox string, spec *container.Sp
 	return r.identity(ctx, answer.ContainerId), nil
 }
 
-func (r *Runtime) config(spec *container.Spec, log string) *runtimeapi.ContainerConfig {
+func (r *Runtime) config(spec *container.Spec, log string, users *runtimeapi.UserNamespace) *runtimeapi.ContainerConfig {
 	c := spec.Container
 	config := &runtimeapi.ContainerConfig{
 		Metadata:    &runtimeapi.ContainerMetadata{Name: c.Name, Attempt: uint32(spec.Attempt)},
@@ -50,7 +51,7 @@ func (r *Runtime) config(spec *container.Spec, log string) *runtimeapi.Container
 		Labels:      containerLabels(spec),
 		Annotations: containerAnnotations(spec, log),
 		Stdin:       c.Stdin, StdinOnce: c.StdinOnce, Tty: c.TTY,
-		Linux: &runtimeapi.LinuxContainerConfig{Resources: r.resources(spec.Pod, c), SecurityContext: r.security(spec.Pod, c)},
+		Linux: &runtimeapi.LinuxContainerConfig{Resources: r.resources(spec.Pod, c), SecurityContext: r.security(spec.Pod, c, users)},
 	}
 	if n := config.Linux.SecurityContext.NamespaceOptions; spec.Target != "" && n.Pid == runtimeapi.NamespaceMode_CONTAINER {
 		n.Pid, n.TargetId = runtimeapi.NamespaceMode_TARGET, plain(spec.Target)
@@ -67,6 +68,8 @@ func (r *Runtime) config(spec *container.Spec, log string) *runtimeapi.Container
 		}
 		if m.Image != "" {
 			mount.Image, mount.ImageSubPath = &runtimeapi.ImageSpec{Image: m.Image}, m.ImagePath
+		} else { // what belongs to user n of the machine belongs to user n of the pod; an image has its own mappings
+			mount.UidMappings, mount.GidMappings = users.GetUids(), users.GetGids()
 		}
 		config.Mounts = append(config.Mounts, mount)
 	}

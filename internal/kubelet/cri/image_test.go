@@ -17,7 +17,7 @@ func TestTheRuntimeMountsTheImagesOfVolumes(t *testing.T) {
 		Mounts:       []container.Mount{{Container: "/data", Image: "sha256:1", ImagePath: "part", ReadOnly: true}, {Container: "/host", Host: "/srv"}},
 	}
 	r := newFake(t, fault{}).open()
-	config := r.config(spec, "")
+	config := r.config(spec, "", nil)
 	if m := config.Mounts[0]; m.Image.GetImage() != "sha256:1" || m.ImageSubPath != "part" || !m.Readonly || m.HostPath != "" {
 		t.Errorf("the image is mounted as %v", m)
 	}

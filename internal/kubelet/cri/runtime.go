@@ -147,12 +147,24 @@ func (r *Runtime) Version(ctx context.Context) (container.Version, error) {
 
 // Ready returns why the runtime does not work, and why it has no network for pods. Empty strings mean ready.
 func (r *Runtime) Ready(ctx context.Context) (problem, network string) {
+	s, err := r.status(ctx)
+	if err != nil {
+		return err.Error(), ""
+	}
+	return conditions(s)
+}
+
+func (r *Runtime) status(ctx context.Context) (*runtimeapi.StatusResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	s, err := r.runtime.Status(ctx, &runtimeapi.StatusRequest{})
 	if err != nil {
-		return fmt.Sprintf("container runtime is down: %v", err), ""
+		return nil, fmt.Errorf("container runtime is down: %w", err)
 	}
+	return s, nil
+}
+
+func conditions(s *runtimeapi.StatusResponse) (problem, network string) {
 	for _, c := range s.GetStatus().GetConditions() {
 		words := fmt.Sprintf("%s=%t reason:%s message:%s", c.Type, c.Status, c.Reason, c.Message)
 		switch {

@@ -14,8 +14,9 @@ import (
 
 // RunSandbox makes a sandbox.
 func (r *Runtime) RunSandbox(ctx context.Context, spec *container.SandboxSpec) (string, error) {
-	if ownUsers(spec.Pod) {
-		return "", errHostUsers
+	users, err := usersOf(spec)
+	if err != nil {
+		return "", err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*r.RequestTime)
 	defer cancel()
@@ -24,29 +25,40 @@ func (r *Runtime) RunSandbox(ctx context.Context, spec *container.SandboxSpec) (
 			return "", fmt.Errorf("make the directory for logs: %w", err)
 		}
 	}
-	config := r.sandboxConfig(spec)
-	problem, network := r.Ready(ctx)
-	if problem != "" { // the runtime cannot say whether there is a network
-		return "", errors.New(problem)
+	if err := r.able(ctx, spec); err != nil {
+		return "", err
 	}
-	if network != "" && !spec.Pod.Spec.HostNetwork {
-		return "", &container.NetworkNotReady{Problem: network}
-	}
-	answer, err := r.runtime.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: config})
+	answer, err := r.runtime.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: r.sandboxConfig(spec, users), RuntimeHandler: spec.Handler})
 	if err != nil {
 		return "", err
 	}
 	return answer.PodSandboxId, nil
 }
 
-func (r *Runtime) sandboxConfig(spec *container.SandboxSpec) *runtimeapi.PodSandboxConfig {
+// able returns why the runtime cannot make a sandbox as the pod needs it.
+func (r *Runtime) able(ctx context.Context, spec *container.SandboxSpec) error {
+	s, err := r.status(ctx)
+	if err != nil {
+		return err
+	}
+	problem, network := conditions(s)
+	if problem != "" { // the runtime cannot say whether there is a network
+		return errors.New(problem)
+	}
+	if network != "" && !spec.Pod.Spec.HostNetwork {
+		return &container.NetworkNotReady{Problem: network}
+	}
+	return usersProblem(s, spec)
+}
+
+func (r *Runtime) sandboxConfig(spec *container.SandboxSpec, users *runtimeapi.UserNamespace) *runtimeapi.PodSandboxConfig {
 	pod := spec.Pod
 	config := &runtimeapi.PodSandboxConfig{
 		Metadata:     &runtimeapi.PodSandboxMetadata{Name: pod.Name, Namespace: pod.Namespace, Uid: string(pod.UID), Attempt: spec.Attempt},
 		LogDirectory: spec.LogDirectory,
 		Labels:       podLabels(pod.Namespace, pod.Name, pod.UID),
 		Annotations:  pod.Annotations,
-		Linux:        &runtimeapi.LinuxPodSandboxConfig{CgroupParent: r.CgroupParent, SecurityContext: sandboxSecurity(pod)},
+		Linux:        &runtimeapi.LinuxPodSandboxConfig{CgroupParent: r.CgroupParent, SecurityContext: sandboxSecurity(pod, users)},
 	}
 	if !pod.Spec.HostNetwork {
 		config.Hostname = spec.Hostname

@@ -9,9 +9,9 @@ import (
 )
 
 // sandboxSecurity converts the pod's security context.
-func sandboxSecurity(pod *corev1.Pod) *runtimeapi.LinuxSandboxSecurityContext {
+func sandboxSecurity(pod *corev1.Pod, users *runtimeapi.UserNamespace) *runtimeapi.LinuxSandboxSecurityContext {
 	s := &runtimeapi.LinuxSandboxSecurityContext{
-		NamespaceOptions: namespaces(pod),
+		NamespaceOptions: namespaces(pod, users),
 		Seccomp:          &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault},
 	}
 	for i := range pod.Spec.Containers {
@@ -31,8 +31,8 @@ func sandboxSecurity(pod *corev1.Pod) *runtimeapi.LinuxSandboxSecurityContext {
 	return s
 }
 
-func namespaces(pod *corev1.Pod) *runtimeapi.NamespaceOption {
-	n := &runtimeapi.NamespaceOption{Pid: runtimeapi.NamespaceMode_CONTAINER}
+func namespaces(pod *corev1.Pod, users *runtimeapi.UserNamespace) *runtimeapi.NamespaceOption {
+	n := &runtimeapi.NamespaceOption{Pid: runtimeapi.NamespaceMode_CONTAINER, UsernsOptions: users}
 	if pod.Spec.HostNetwork {
 		n.Network = runtimeapi.NamespaceMode_NODE
 	}
@@ -49,9 +49,9 @@ func namespaces(pod *corev1.Pod) *runtimeapi.NamespaceOption {
 }
 
 // security converts a container's security context. Its fields override those of the pod.
-func (r *Runtime) security(pod *corev1.Pod, c *corev1.Container) *runtimeapi.LinuxContainerSecurityContext {
+func (r *Runtime) security(pod *corev1.Pod, c *corev1.Container, users *runtimeapi.UserNamespace) *runtimeapi.LinuxContainerSecurityContext {
 	s := &runtimeapi.LinuxContainerSecurityContext{
-		NamespaceOptions: namespaces(pod), MaskedPaths: maskedPaths, ReadonlyPaths: readonlyPaths,
+		NamespaceOptions: namespaces(pod, users), MaskedPaths: maskedPaths, ReadonlyPaths: readonlyPaths,
 		Seccomp: r.seccomp(nil),
 	}
 	if sc := pod.Spec.SecurityContext; sc != nil {
@@ -87,7 +87,8 @@ func (r *Runtime) security(pod *corev1.Pod, c *corev1.Container) *runtimeapi.Lin
 	if own.Capabilities != nil {
 		s.Capabilities = &runtimeapi.Capability{AddCapabilities: capabilities(own.Capabilities.Add), DropCapabilities: capabilities(own.Capabilities.Drop)}
 	}
-	if s.Privileged || own.ProcMount != nil && *own.ProcMount == corev1.UnmaskedProcMount {
+	// All of /proc belongs to whoever is root there: without a user namespace that is the machine's.
+	if s.Privileged || users != nil && own.ProcMount != nil && *own.ProcMount == corev1.UnmaskedProcMount {
 		s.MaskedPaths, s.ReadonlyPaths = nil, nil
 	}
 	return s

@@ -39,7 +39,7 @@ func TestAContainerHasTheProfilesThatItNames(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := &Runtime{Options: Options{SeccompDefault: c.byDefault, Profiles: "/profiles"}}
 			pod := &corev1.Pod{Spec: corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{SeccompProfile: c.pod.SeccompProfile, AppArmorProfile: c.pod.AppArmorProfile}}}
-			s := r.security(pod, &corev1.Container{SecurityContext: &c.own})
+			s := r.security(pod, &corev1.Container{SecurityContext: &c.own}, nil)
 			said := func(p *runtimeapi.SecurityProfile) string {
 				if p == nil {
 					return "none"

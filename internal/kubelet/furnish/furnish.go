@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
@@ -92,6 +93,9 @@ type Furnisher struct {
 	mounts  mounts
 
 	making sync.Mutex // held while a device gets a file system
+	giving sync.Mutex // held while a pod gets the users of its user namespace
+	// subUsers and subGroups are the files with the users and groups that the machine sets aside.
+	subUsers, subGroups string
 }
 
 var (
@@ -108,7 +112,9 @@ func New(o Options) *Furnisher {
 	if o.Changed == nil {
 		o.Changed = func(worker.Key) {}
 	}
-	return &Furnisher{Options: o, objects: newObjects(&o), tokens: newTokens(o.Kube), mounts: system{}}
+	return &Furnisher{
+		Options: o, objects: newObjects(&o), tokens: newTokens(o.Kube), mounts: system{}, subUsers: "/etc/subuid", subGroups: "/etc/subgid",
+	}
 }
 
 // Run runs the watches until ctx ends. A standalone kubelet has nothing to watch and need not call it.
@@ -241,14 +247,36 @@ func (f *Furnisher) Sweep(ctx context.Context, alive func(uid string) bool) erro
 	return err
 }
 
-// Sandbox sets a pod's host name and resolver.
-func (f *Furnisher) Sandbox(_ context.Context, spec *container.SandboxSpec) (err error) {
+// Sandbox sets a pod's host name and resolver, the users of its user namespace, and the way in which it is run.
+func (f *Furnisher) Sandbox(ctx context.Context, spec *container.SandboxSpec) (err error) {
+	if spec.Handler, err = f.handler(ctx, spec.Pod); err != nil {
+		return err
+	}
+	if spec.Users, err = f.users(spec.Pod); err != nil {
+		return err
+	}
 	spec.Hostname = hostname(spec.Pod)
 	if sub := spec.Pod.Spec.Subdomain; sub != "" && spec.Pod.Spec.SetHostnameAsFQDN != nil && *spec.Pod.Spec.SetHostnameAsFQDN {
 		spec.Hostname += "." + sub + "." + spec.Pod.Namespace + ".svc." + f.ClusterDomain
 	}
 	spec.DNS, err = f.resolver(spec.Pod)
 	return err
+}
+
+// handler returns the runtime's name for the way in which a pod is run: its RuntimeClass has it. Pod Security may let pass what only such a way makes safe.
+func (f *Furnisher) handler(ctx context.Context, pod *corev1.Pod) (string, error) {
+	name := pod.Spec.RuntimeClassName
+	if name == nil || *name == "" {
+		return "", nil
+	}
+	if f.Kube == nil {
+		return "", fmt.Errorf("RuntimeClass %q: %w", *name, ErrNoServer)
+	}
+	class, err := f.Kube.NodeV1().RuntimeClasses().Get(ctx, *name, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("find the RuntimeClass of the pod: %w", err)
+	}
+	return class.Handler, nil
 }
 
 // longestHostname is the limit for a host name.

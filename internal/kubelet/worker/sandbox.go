@@ -37,7 +37,10 @@ func (t *syncTask) sandbox(ctx context.Context) error {
 	spec := &container.SandboxSpec{Pod: t.pod, Attempt: attempt, LogDirectory: t.logDirectory()}
 	if t.crew.Furnish != nil {
 		if err := t.crew.Furnish.Sandbox(ctx, spec); err != nil {
-			return err
+			if ctx.Err() == nil {
+				t.event(corev1.EventTypeWarning, "FailedCreatePodSandBox", "Failed to create pod sandbox: %v", err)
+			}
+			return fmt.Errorf("furnish the sandbox of pod %s: %w", t.key, err)
 		}
 	}
 	if _, err := t.crew.Runtime.RunSandbox(ctx, spec); err != nil {
