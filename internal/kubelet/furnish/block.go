@@ -39,7 +39,7 @@ func (f *Furnisher) block(ctx context.Context, pod *corev1.Pod, d *corev1.Volume
 		return container.Block{}, fmt.Errorf("volume %q is not defined", d.Name)
 	}
 	v := &pod.Spec.Volumes[i]
-	path, err := f.source(ctx, pod, v)
+	path, only, err := f.source(ctx, pod, v)
 	if err != nil {
 		return container.Block{}, err
 	}
@@ -50,5 +50,5 @@ func (f *Furnisher) block(ctx context.Context, pod *corev1.Pod, d *corev1.Volume
 	if info.Mode()&fs.ModeDevice == 0 || info.Mode()&fs.ModeCharDevice != 0 {
 		return container.Block{}, fmt.Errorf("volume %q is not a block device: %s", d.Name, path)
 	}
-	return container.Block{Container: d.DevicePath, Host: path, ReadOnly: readOnly(v)}, nil
+	return container.Block{Container: d.DevicePath, Host: path, ReadOnly: only}, nil
 }

@@ -17,10 +17,11 @@ func claimedLocal(t *testing.T, path string, mode corev1.PersistentVolumeMode) (
 	t.Helper()
 	kube := fake.NewClientset(
 		&corev1.PersistentVolumeClaim{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c", UID: "c"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv"},
 			Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
 		},
 		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{
+			ClaimRef:   &corev1.ObjectReference{Namespace: "default", Name: "c", UID: "c"},
 			VolumeMode: &mode, PersistentVolumeSource: corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: path}},
 		}},
 	)

@@ -120,11 +120,15 @@ func (f *Furnisher) mount(ctx context.Context, spec *container.Spec, index int, 
 	}
 	mount.RecursiveRO = m.RecursiveReadOnly != nil && *m.RecursiveReadOnly == corev1.RecursiveReadOnlyEnabled
 	if v.Image != nil {
+		if below != "" && !filepath.IsLocal(below) { // a variable of the container may have put anything there
+			return container.Mount{}, fmt.Errorf("subPath %q of volume %q leads out of the image", below, v.Name)
+		}
 		mount.Image, mount.ImagePath = spec.VolumeImages[v.Name], below
 		return mount, nil
 	}
-	var err error
-	if mount.Host, err = f.source(ctx, pod, v); err == nil && below != "" {
+	host, only, err := f.source(ctx, pod, v)
+	mount.Host, mount.ReadOnly = host, mount.ReadOnly || only
+	if err == nil && below != "" {
 		mount.Host, err = f.subPath(string(pod.UID), v.Name, spec.Container.Name, index, mount.Host, below)
 	}
 	if err != nil {
@@ -133,10 +137,10 @@ func (f *Furnisher) mount(ctx context.Context, spec *container.Spec, index int, 
 	return mount, nil
 }
 
-// readOnly reports whether a volume is mounted read-only: an image, or files that the kubelet replaces.
+// readOnly reports whether a volume is mounted read-only: an image, files that the kubelet replaces, or one of which the pod says so.
 func readOnly(v *corev1.Volume) bool {
 	return v.Image != nil || v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.Projected != nil ||
-		v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
+		v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly || v.CSI != nil && v.CSI.ReadOnly != nil && *v.CSI.ReadOnly
 }
 
 // hosts adds /etc/hosts to a container that does not mount its own.

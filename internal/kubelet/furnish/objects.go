@@ -228,5 +228,12 @@ func (o *objects) claim(ctx context.Context, namespace, name string) (*corev1.Pe
 		return nil, nil, fmt.Errorf("claim %q is not bound", name)
 	}
 	pv, err := o.kube.CoreV1().PersistentVolumes().Get(ctx, c.Spec.VolumeName, metav1.GetOptions{})
-	return c, pv, err
+	if err != nil {
+		return nil, nil, err
+	}
+	// Whoever makes a claim names its volume; only the volume says whose it is.
+	if r := pv.Spec.ClaimRef; r == nil || r.Namespace != c.Namespace || r.Name != c.Name || r.UID != c.UID {
+		return nil, nil, fmt.Errorf("volume %q is not bound to claim %q", pv.Name, name)
+	}
+	return c, pv, nil
 }

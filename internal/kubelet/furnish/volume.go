@@ -7,6 +7,7 @@ import (
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace/internal/kubelet/fsgroup"
 )
@@ -28,7 +29,7 @@ func (f *Furnisher) volume(ctx context.Context, pod *corev1.Pod, v *corev1.Volum
 		}
 		return replace(directory, files, fsgroup.Of(pod))
 	case v.PersistentVolumeClaim != nil, v.Ephemeral != nil:
-		_, err := f.claimed(ctx, pod, v)
+		_, _, err := f.claimed(ctx, pod, v)
 		return err
 	case v.CSI != nil && f.Drivers != nil:
 		_, err := f.Drivers.Inline(ctx, pod, v)
@@ -37,43 +38,50 @@ func (f *Furnisher) volume(ctx context.Context, pod *corev1.Pod, v *corev1.Volum
 	return ErrUnsupported
 }
 
-// source returns a volume's path on the node.
-func (f *Furnisher) source(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (string, error) {
+// source returns a volume's path on the node, and whether nothing may be written to it.
+func (f *Furnisher) source(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (path string, only bool, err error) {
 	switch {
 	case v.HostPath != nil:
-		return v.HostPath.Path, nil
+		return v.HostPath.Path, false, nil
 	case v.PersistentVolumeClaim != nil, v.Ephemeral != nil:
-		return f.claimed(ctx, pod, v)
+		path, only, err = f.claimed(ctx, pod, v)
+		return path, only || readOnly(v), err
 	case v.CSI != nil && f.Drivers != nil:
-		return f.Drivers.Inline(ctx, pod, v)
+		path, err = f.Drivers.Inline(ctx, pod, v)
+		return path, readOnly(v), err
 	}
-	return f.volumeDirectory(string(pod.UID), v.Name), nil
+	return f.volumeDirectory(string(pod.UID), v.Name), readOnly(v), nil
 }
 
-// claimed returns the path of a claim's volume on this node.
-func (f *Furnisher) claimed(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (string, error) {
+// claimed returns the path of a claim's volume on this node, and whether the volume is read-only.
+func (f *Furnisher) claimed(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (path string, only bool, err error) {
 	name := pod.Name + "-" + v.Name
 	if v.PersistentVolumeClaim != nil {
 		name = v.PersistentVolumeClaim.ClaimName
 	}
 	claim, pv, err := f.objects.claim(ctx, pod.Namespace, name)
 	if err != nil {
-		return "", err
+		return "", false, err
+	}
+	if v.Ephemeral != nil && !metav1.IsControlledBy(claim, pod) {
+		return "", false, fmt.Errorf("PVC %s/%s was not created for pod %s/%s (pod is not owner)", claim.Namespace, claim.Name, pod.Namespace, pod.Name)
 	}
 	if err := fitsMode(pod, v.Name, isBlock(pv)); err != nil {
-		return "", err
+		return "", false, err
 	}
 	switch {
 	case pv.Spec.HostPath != nil:
-		return pv.Spec.HostPath.Path, hostPath(pv.Spec.HostPath)
+		return pv.Spec.HostPath.Path, false, hostPath(pv.Spec.HostPath)
 	case pv.Spec.Local != nil && isBlock(pv):
-		return pv.Spec.Local.Path, nil
+		return pv.Spec.Local.Path, false, nil
 	case pv.Spec.Local != nil:
-		return f.local(ctx, pod, v, pv)
+		path, err = f.local(ctx, pod, v, pv)
+		return path, false, err
 	case pv.Spec.CSI != nil && f.Drivers != nil:
-		return f.Drivers.Persistent(ctx, pod, claim, pv, v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly)
+		path, err = f.Drivers.Persistent(ctx, pod, claim, pv, v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly)
+		return path, pv.Spec.CSI.ReadOnly, err
 	}
-	return "", ErrUnsupported
+	return "", false, ErrUnsupported
 }
 
 // hostPath checks a hostPath volume, and makes the path if its type says so.
