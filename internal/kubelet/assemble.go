@@ -125,7 +125,7 @@ func (k *Kubelet) furnishPods() (err error) {
 	f := furnish.Options{
 		Root: o.Root, Kube: k.kube(), Services: k.servicesOf, Addresses: o.Addresses, Allocatable: k.capacity(),
 		ClusterDNS: o.ClusterDNS, ClusterDomain: o.ClusterDomain, Resolver: o.Resolver, Logger: o.Logger, ImageUser: k.runtime.User,
-		Streaming: k.streaming(), Changed: func(key worker.Key) { k.crew.Changed(key) },
+		Streaming: k.streaming(), SecretsOnDisk: k.options.SecretsOnDisk, Changed: func(key worker.Key) { k.crew.Changed(key) },
 	}
 	if k.drivers != nil {
 		f.Drivers, f.Devices = k.drivers, k.devices

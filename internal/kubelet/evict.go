@@ -31,6 +31,7 @@ func (k *Kubelet) guard(ctx context.Context) error {
 		atOnceAndEvery(ctx, pressureEvery, func(ctx context.Context) {
 			k.evictOverfull()
 			k.evictStored(ctx)
+			k.boundFiles() // after they were counted
 		})
 	})
 	all.Go(func() {

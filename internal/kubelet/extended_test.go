@@ -63,7 +63,7 @@ func TestAPodGetsTheDeviceOfAPluginAndTheNextOneIsRefused(t *testing.T) {
 	clients := loop.ClientsFor(w.kube)
 	plugged := filepath.Join(root, "device-plugins")
 	w.kubelet, err = New(Options{
-		Clients: clients, Name: "node", Runtime: runtime, Root: root, Addresses: []string{"10.0.0.1"},
+		Clients: clients, Name: "node", Runtime: runtime, Root: root, SecretsOnDisk: true, Addresses: []string{"10.0.0.1"},
 		ServeDevices: true, DevicePlugins: plugged,
 		Eviction: pressure.Limits{Hard: pressure.Thresholds{}}, // whatever this machine is short of
 	})

@@ -48,6 +48,8 @@ type Options struct {
 	// Root is the directory for volumes: /var/lib/millrace/kubelet by default. Logs is the directory for logs: "pods" below Root
 	// by default.
 	Root, Logs string
+	// SecretsOnDisk keeps pods' secrets and tokens below Root in place of a tmpfs, for tests: mounting needs root.
+	SecretsOnDisk bool
 	// ServeDevices lets device plugins register in DevicePlugins, and agents ask in the directory pod-resources below Root which devices pods have.
 	ServeDevices bool
 	// DevicePlugins is /var/lib/kubelet/device-plugins by default: device plugins know no other path, whatever Root is.

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/internal/kubelet/pressure"
 	"github.com/millrace/millrace/internal/kubelet/stats"
 )
@@ -27,6 +28,15 @@ func (k *Kubelet) evictOverfull() {
 				k.evict(pod, fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, v.EmptyDir.SizeLimit.String()), shortestGrace)
 				break
 			}
+		}
+	}
+}
+
+// boundFiles cuts what pods have written to files that are in no volume.
+func (k *Kubelet) boundFiles() {
+	for _, pod := range k.config.Pods() {
+		if err := k.furnish.Bound(string(pod.UID)); err != nil {
+			k.options.Logger.Warn("files of a pod cannot be cut", "pod", informer.KeyOf(pod), "err", err)
 		}
 	}
 }
@@ -69,9 +79,9 @@ func storageLimit(pod *corev1.Pod) (sum resource.Quantity, ok bool) {
 }
 
 // storesTooMuch returns which limit a pod exceeds: the limit of one container for its writable layer and log, or the sum of the
-// limits for all of that and the pod's volumes.
+// limits for all of that, the pod's volumes, its /etc/hosts and its termination messages.
 func (k *Kubelet) storesTooMuch(pod *corev1.Pod, p *stats.Pod) string {
-	sum := k.volumesOf(pod)
+	sum := k.volumesOf(pod) + k.furnish.Written(string(pod.UID))
 	for i := range p.Containers {
 		used := usedOf(&p.Containers[i], pressure.Disk)
 		sum += used

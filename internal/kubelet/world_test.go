@@ -84,6 +84,7 @@ func onNode(t *testing.T, before func(*world), test func(*testing.T, *world)) {
 		var err error
 		o := w.options
 		o.Clients, o.Name, o.Runtime, o.Root, o.Addresses = clients, "node", w.runtime, t.TempDir(), []string{"10.0.0.1"}
+		o.SecretsOnDisk = true
 		w.kubelet, err = New(o)
 		if err != nil {
 			t.Fatal(err)

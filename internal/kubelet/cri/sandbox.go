@@ -48,7 +48,15 @@ func (r *Runtime) able(ctx context.Context, spec *container.SandboxSpec) error {
 	if network != "" && !spec.Pod.Spec.HostNetwork {
 		return &container.NetworkNotReady{Problem: network}
 	}
+	if strictGroups(spec.Pod) && !s.GetFeatures().GetSupplementalGroupsPolicy() {
+		return errors.New("the container runtime does not support supplementalGroupsPolicy Strict, and would add the groups of the image")
+	}
 	return usersProblem(s, spec)
+}
+
+func strictGroups(pod *corev1.Pod) bool {
+	sc := pod.Spec.SecurityContext
+	return sc != nil && sc.SupplementalGroupsPolicy != nil && *sc.SupplementalGroupsPolicy == corev1.SupplementalGroupsPolicyStrict
 }
 
 func (r *Runtime) sandboxConfig(spec *container.SandboxSpec, users *runtimeapi.UserNamespace) *runtimeapi.PodSandboxConfig {

@@ -58,7 +58,7 @@ func (r *Runtime) security(pod *corev1.Pod, c *corev1.Container, users *runtimea
 		s.RunAsUser, s.RunAsGroup = number(sc.RunAsUser), number(sc.RunAsGroup)
 		s.SupplementalGroups = groups(sc)
 		s.Seccomp, s.SelinuxOptions, s.Apparmor = r.seccomp(sc.SeccompProfile), selinux(sc.SELinuxOptions), appArmor(sc.AppArmorProfile)
-		if sc.SupplementalGroupsPolicy != nil && *sc.SupplementalGroupsPolicy == corev1.SupplementalGroupsPolicyStrict {
+		if strictGroups(pod) {
 			s.SupplementalGroupsPolicy = runtimeapi.SupplementalGroupsPolicy_Strict
 		}
 	}
@@ -124,7 +124,7 @@ func (r *Runtime) seccomp(p *corev1.SeccompProfile) *runtimeapi.SecurityProfile 
 	case p == nil || p.Type == corev1.SeccompProfileTypeUnconfined:
 		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}
 	case p.Type == corev1.SeccompProfileTypeLocalhost && p.LocalhostProfile != nil:
-		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Localhost, LocalhostRef: filepath.Join(r.Profiles, *p.LocalhostProfile)}
+		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Localhost, LocalhostRef: filepath.Join(r.Profiles, filepath.Join("/", *p.LocalhostProfile))}
 	}
 	return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}
 }

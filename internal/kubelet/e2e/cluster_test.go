@@ -38,7 +38,7 @@ const nodeName = "real"
 
 // newCluster starts one. What is to be done before there is a node is done then.
 func newCluster(t *testing.T, before ...func(*cluster)) *cluster {
-	c := &cluster{t: t, directory: t.TempDir(), listen: portOf(t, "127.0.0.1")}
+	c := &cluster{t: t, directory: rootDirectory(t), listen: portOf(t, "127.0.0.1")}
 	c.program = os.Getenv("MILLRACE_E2E_PROGRAM") // one that was built before
 	if c.program == "" {
 		c.program = filepath.Join(c.directory, "millrace")

@@ -100,7 +100,7 @@ func newAlone(t *testing.T) *alone {
 	port := portOf(t, "127.0.0.1")
 	a.url = "https://" + port
 	a.options = kubelet.Options{
-		Name: "node", Socket: socket(t), Root: t.TempDir(), Manifests: a.manifests, SourceEvery: time.Second, Addresses: []string{"127.0.0.1"},
+		Name: "node", Socket: socket(t), Root: rootDirectory(t), Manifests: a.manifests, SourceEvery: time.Second, Addresses: []string{"127.0.0.1"},
 		Backoff:  worker.Backoff{Initial: 300 * time.Millisecond, Max: time.Second},
 		Eviction: pressure.Limits{Hard: pressure.Thresholds{}}, // whatever this machine is short of
 		Server:   server.Access{Listen: port, Clients: a.authority.pool(), Names: []string{"api"}},

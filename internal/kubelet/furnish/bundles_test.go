@@ -57,7 +57,7 @@ func TestTrustBundlesReachThePodsThatUseThem(t *testing.T) {
 		put("plain", "", one)
 		put("a.example:s:1", "a.example/s", one+two)
 		changed := 0
-		f := furnish.New(furnish.Options{Root: t.TempDir(), Kube: kube, Streaming: true, Changed: func(worker.Key) { changed++ }})
+		f := furnish.New(furnish.Options{Root: t.TempDir(), Kube: kube, Streaming: true, SecretsOnDisk: true, Changed: func(worker.Key) { changed++ }})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- f.Run(ctx) }()

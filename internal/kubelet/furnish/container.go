@@ -154,12 +154,16 @@ func (f *Furnisher) hosts(spec *container.Spec, ips []string) error {
 	if pod.Spec.HostNetwork && len(pod.Spec.HostAliases) == 0 {
 		return nil
 	}
-	path := filepath.Join(f.podDirectory(string(pod.UID)), "etc-hosts")
+	path := f.hostsPath(string(pod.UID))
 	if err := os.WriteFile(path, []byte(hostsFile(pod, ips, f.ClusterDomain)), 0o644); err != nil {
 		return err
 	}
 	spec.Mounts = append(spec.Mounts, container.Mount{Container: "/etc/hosts", Host: path})
 	return nil
+}
+
+func (f *Furnisher) hostsPath(uid string) string {
+	return filepath.Join(f.podDirectory(uid), "etc-hosts")
 }
 
 func hostsFile(pod *corev1.Pod, ips []string, domain string) string {

@@ -52,6 +52,8 @@ type Options struct {
 	Plugins Plugins
 	// Registries have credentials of image registries besides pods' secrets. Nil has none.
 	Registries Registries
+	// SecretsOnDisk keeps secrets and tokens on the disk, for tests: a tmpfs needs root.
+	SecretsOnDisk bool
 	// Changed hears of pods whose config maps or secrets have changed. Nil hears nothing.
 	Changed func(worker.Key)
 	Logger  *slog.Logger
@@ -153,9 +155,17 @@ func used(pod *corev1.Pod) map[string]bool {
 	return names
 }
 
+// makeDirectories makes the directories of a pod. Other users of the machine cannot look into them, also not into those of an earlier version.
+func (f *Furnisher) makeDirectories(uid string) error {
+	if err := os.MkdirAll(filepath.Join(f.podDirectory(uid), "volumes"), 0o750); err != nil {
+		return err
+	}
+	return os.Chmod(filepath.Join(f.Root, "pods"), 0o750)
+}
+
 // Prepare makes a pod's volumes and devices ready, or brings them up to date.
 func (f *Furnisher) Prepare(ctx context.Context, pod *corev1.Pod) error {
-	if err := os.MkdirAll(filepath.Join(f.podDirectory(string(pod.UID)), "volumes"), 0o755); err != nil {
+	if err := f.makeDirectories(string(pod.UID)); err != nil {
 		return err
 	}
 	wanted := used(pod)

@@ -108,6 +108,7 @@ func specOf(pod *corev1.Pod, c *corev1.Container) *container.Spec {
 // running returns a Furnisher that runs until the test ends.
 func running(t *testing.T, o Options) *Furnisher {
 	t.Helper()
+	o.SecretsOnDisk = true
 	f := New(o)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -9,6 +9,8 @@ import (
 type mounts interface {
 	// memory mounts a tmpfs. A size of 0 means no limit.
 	memory(directory string, size int64) error
+	// secret mounts a tmpfs for what must never be on a disk.
+	secret(directory string) error
 	// mounted reports whether a directory is a mount point.
 	mounted(directory string) bool
 	// bind mounts an open file or directory at a path.

@@ -22,6 +22,16 @@ func (system) memory(directory string, size int64) error {
 	return unix.Mount("tmpfs", directory, "tmpfs", 0, options)
 }
 
+// secret keeps the files out of the swap area where the kernel can (since 6.3).
+func (system) secret(directory string) error {
+	const flags = unix.MS_NOSUID | unix.MS_NODEV
+	err := unix.Mount("tmpfs", directory, "tmpfs", flags, "mode=0755,noswap")
+	if errors.Is(err, unix.EINVAL) {
+		err = unix.Mount("tmpfs", directory, "tmpfs", flags, "mode=0755")
+	}
+	return err
+}
+
 func (system) mounted(directory string) bool {
 	var own, parent unix.Stat_t
 	if unix.Lstat(directory, &own) != nil || unix.Lstat(filepath.Dir(directory), &parent) != nil {

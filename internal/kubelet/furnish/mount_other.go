@@ -11,6 +11,7 @@ import (
 type system struct{}
 
 func (system) memory(string, int64) error                                     { return ErrUnsupported }
+func (system) secret(string) error                                            { return ErrUnsupported }
 func (system) mounted(string) bool                                            { return false }
 func (system) bind(*os.File, string) error                                    { return ErrUnsupported }
 func (system) device(context.Context, string, string, string, []string) error { return ErrUnsupported }

@@ -25,10 +25,19 @@ import (
 type pretended struct {
 	mounts map[string]string // target → what is mounted
 	bound  func(*os.File)    // called before something is bound
+	broken bool              // nothing secret can be mounted
 }
 
 func (p *pretended) memory(directory string, _ int64) error {
 	p.mounts[directory] = "memory"
+	return nil
+}
+
+func (p *pretended) secret(directory string) error {
+	if p.broken {
+		return fs.ErrPermission
+	}
+	p.mounts[directory] = "secret"
 	return nil
 }
 

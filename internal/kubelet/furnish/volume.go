@@ -2,9 +2,11 @@ package furnish
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +26,9 @@ func (f *Furnisher) volume(ctx context.Context, pod *corev1.Pod, v *corev1.Volum
 		return nil // pulled and mounted with each container
 	case v.ConfigMap != nil, v.Secret != nil, v.DownwardAPI != nil, v.Projected != nil:
 		files, err := f.files(ctx, pod, v)
+		if err == nil && v.ConfigMap == nil {
+			err = f.inMemory(directory)
+		}
 		if err != nil {
 			return err
 		}
@@ -36,6 +41,24 @@ func (f *Furnisher) volume(ctx context.Context, pod *corev1.Pod, v *corev1.Volum
 		return err
 	}
 	return ErrUnsupported
+}
+
+// inMemory makes the directory of a volume a tmpfs, so that secrets and tokens are on no disk. Where that fails, the pod does not start. A volume that an
+// earlier version has put on the disk stays there while its pod has it: containers that run would not see another one.
+func (f *Furnisher) inMemory(directory string) error {
+	if f.SecretsOnDisk || f.mounts.mounted(directory) {
+		return nil
+	}
+	if _, err := os.Lstat(filepath.Join(directory, dataLink)); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(directory, 0o755); err != nil {
+		return err
+	}
+	if err := f.mounts.secret(directory); err != nil {
+		return errors.Join(fmt.Errorf("make a tmpfs for secrets: %w", err), os.Remove(directory))
+	}
+	return nil
 }
 
 // source returns a volume's path on the node, and whether nothing may be written to it.
