@@ -2,6 +2,7 @@ package allocation_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,7 @@ import (
 	"github.com/millrace/millrace/internal/server/registry"
 	"github.com/millrace/millrace/internal/server/store"
 	"github.com/millrace/millrace/internal/server/store/faults"
+	"github.com/millrace/millrace/internal/server/store/storetest"
 )
 
 // A change of a service is stored, and its answer is lost: what the service has must not be given to another one.
@@ -46,6 +48,24 @@ func TestNothingIsGivenOutTwiceAfterALostAnswer(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestAHeldLogGivesNothingOutTwice(t *testing.T) {
+	s := newStore(t)
+	log := storetest.NewLateLog(s)
+	const narrow = "10.0.0.0/29" // six addresses
+	w, other := newServer(t, log, narrow), newServer(t, s, narrow)
+	t.Cleanup(log.Hold())
+	addresses, ports := map[string]bool{}, map[int32]bool{}
+	for i := range 3 {
+		for by, w := range map[string]*server{"held": w, "other": other} {
+			svc := w.create(service(fmt.Sprint(by, i), ofType(corev1.ServiceTypeNodePort)))
+			addresses[svc.Spec.ClusterIP], ports[svc.Spec.Ports[0].NodePort] = true, true
+		}
+	}
+	if len(addresses) != 6 || len(ports) != 6 {
+		t.Errorf("six services have the addresses %v and the ports %v", addresses, ports)
 	}
 }
 

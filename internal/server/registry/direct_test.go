@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/server/store"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -140,4 +142,35 @@ func TestReadsGoToTheStoreWhileTheCacheIsBehind(t *testing.T) {
 			t.Errorf("%d objects after %v", len(page.Objects), time.Since(begun))
 		}
 	})
+}
+
+func TestAReadOfAnyStateDoesNotWaitForTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 100)
+		w.create(1)
+		synctest.Wait()
+		defer w.store.Hold()()
+		w.add("b-0000")
+		begun := time.Now()
+		if _, err := w.maps.Get(t.Context(), "default", "b-0000", Freshness{Any: true}); !apierrors.IsNotFound(err) {
+			t.Errorf("any state shows what the log has not told: %v", err)
+		}
+		if _, err := w.maps.Get(t.Context(), "default", "b-0000", Freshness{Stored: true}); err != nil {
+			t.Errorf("the store: %v", err)
+		}
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("the reads took %v", took)
+		}
+	})
+}
+
+func TestANameInUseIsRefusedWhileTheLogIsHeld(t *testing.T) {
+	w := newWorld(t, 0)
+	other := w.again()
+	defer w.store.Hold()()
+	other.add("x")
+	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}
+	if _, err := w.maps.Create(t.Context(), "default", o, WriteOptions{}); !apierrors.IsAlreadyExists(err) {
+		t.Errorf("the create: %v", err)
+	}
 }
