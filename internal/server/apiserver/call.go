@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/millrace/millrace/internal/server/apiserver/internal/answer"
@@ -44,12 +43,14 @@ type call struct {
 	// releaseSeat releases the seat of a watch, which it needs only until it has begun; nil if there is none.
 	releaseSeat func()
 
-	storage *registry.Storage
-	meter   Meter
-	warned  int // bytes of warnings so far
+	storage  *registry.Storage
+	meter    Meter
+	started  time.Time // set if measured
+	measured bool
+	warned   int // bytes of warnings so far
 }
 
-// newCall parses what a request is for.
+// newCall parses what a request is for. It waits for nothing: nobody has been authenticated yet.
 func (s *Server) newCall(w http.ResponseWriter, r *http.Request) *call {
 	c := &call{s: s, id: audit.ID(r), meter: noMetrics{}, Answer: answer.Answer{
 		Within: r.Context(),
@@ -65,42 +66,36 @@ func (s *Server) newCall(w http.ResponseWriter, r *http.Request) *call {
 	if c.delegate = s.delegateOf(c.t.GroupVersion); c.delegate != nil {
 		return c
 	}
-	if face, ok := s.face(r.Context(), c.t.WithResource(c.t.Resource)); ok {
-		c.Face, c.Kind = face, face.Of
-	}
+	c.find()
+	c.longRunning = c.verb == "watch" // also of a kind that is found later
 	return c
 }
 
-// face finds a face as the definitions say that were acknowledged before now.
-func (s *Server) face(ctx context.Context, at schema.GroupVersionResource) (*resource.Face, bool) {
-	known := s.o.Registry.Catalogue.Face
-	face, ok := known(at)
-	if !ok && s.catchUp(ctx) || ok && face.Of.Life != nil && s.o.Settle != nil && s.o.Settle(ctx) == nil {
-		return known(at)
+// find looks for the kind that the path names, among those that are known.
+func (c *call) find() {
+	c.Face, c.Kind = nil, nil
+	if face, ok := c.s.o.Registry.Catalogue.Face(c.t.WithResource(c.t.Resource)); ok {
+		c.Face, c.Kind = face, face.Of
 	}
-	return face, ok
 }
 
-// catchUp waits until all kinds that were defined before now are known. It reports whether that succeeded.
-func (s *Server) catchUp(ctx context.Context) bool {
-	return s.o.CatchUp != nil && s.o.CatchUp(ctx) == nil
-}
-
-// measure counts the request. Call the function that it returns when the request has been answered.
-func (c *call) measure() (finished func()) {
-	if c.Face == nil {
-		return func() {}
+// measure counts the request, once its kind is known.
+func (c *call) measure() {
+	if c.Face == nil || c.measured {
+		return
 	}
 	labels := c.labels()
 	c.longRunning = labels.LongRunning
 	c.meter = c.s.o.Metrics.Meter(labels)
-	started := c.s.o.Now()
+	c.started, c.measured = c.s.o.Now(), true
 	c.meter.Started()
-	return func() { c.finish(started) }
 }
 
-func (c *call) finish(started time.Time) {
-	c.meter.Finished(c.Writer.Code, c.Writer.Bytes, c.s.o.Now().Sub(started))
+// finish counts how the request ended.
+func (c *call) finish() {
+	if c.measured {
+		c.meter.Finished(c.Writer.Code, c.Writer.Bytes, c.s.o.Now().Sub(c.started))
+	}
 }
 
 // answerGrace is how long sending the timeout error of a request may take.

@@ -33,7 +33,7 @@ func (s *Server) servePath(w http.ResponseWriter, r *http.Request) {
 	path := strings.Trim(r.URL.Path, "/")
 	parts := strings.Split(path, "/")
 	if parts[0] == "apis" || parts[0] == "openapi" {
-		s.catchUp(r.Context()) // if it fails, the known paths are shown
+		_ = wait(r.Context(), s.o.CatchUp) // if it fails, the known paths are shown
 	}
 	if h := s.extra(r.URL.Path); h != nil {
 		h.ServeHTTP(w, r)

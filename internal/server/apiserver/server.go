@@ -48,11 +48,11 @@ type Options struct {
 	Extra map[string]http.Handler
 	// Delegate serves group versions that are not served here; nil if there are none.
 	Delegate Delegate
-	// CatchUp waits until all kinds are known that were defined before the call; nil if kinds are never added. It is called before a path is answered
-	// with 404, and before discovery is answered.
+	// CatchUp waits until all kinds are known that were defined before the call; nil if kinds are never added. It is called before an authorized request
+	// is answered with 404, and before discovery is answered.
 	CatchUp func(context.Context) error
 	// Settle waits until the changes of kinds that this server has acknowledged are in use; nil if kinds never change. It is called before each
-	// request for a kind that may change.
+	// authorized request for a kind that may change.
 	Settle func(context.Context) error
 	// Checks are the checks of /livez, /readyz and /healthz.
 	Checks []Check
@@ -231,7 +231,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.serving.Add(1)
 	defer s.serving.Add(-1)
 	c := s.newCall(w, r)
-	defer c.measure()()
+	c.measure()
+	defer c.finish()
 	defer c.endAudit()
 	defer s.recover(c.Writer, r)
 	c.boundAnswer()

@@ -19,7 +19,7 @@ type handler func(*call) error
 type stage func(c *call, next handler) error
 
 // stages are the stages of each request, in this order. What follows depends on the verb.
-var stages = []stage{bound, identify, audited, impersonate, limit, authorize}
+var stages = []stage{bound, identify, audited, impersonate, limit, authorize, resolve}
 
 // chain combines stages and a final handler.
 func chain(last handler, stages ...stage) handler {
