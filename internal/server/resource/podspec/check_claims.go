@@ -12,27 +12,24 @@ import (
 	"github.com/millrace/millrace/internal/server/resource/check"
 )
 
-func (x *examiner) ephemeralVolume(p *place, s *corev1.EphemeralVolumeSource) {
+func (x *examiner) ephemeralVolume(p fieldPath, s *corev1.EphemeralVolumeSource) {
 	t := p.child("volumeClaimTemplate")
 	if s.VolumeClaimTemplate == nil {
-		x.required(&t, "")
+		x.required(t, "")
 		return
 	}
-	x.claimMetadata(&t, &s.VolumeClaimTemplate.ObjectMeta)
-	spec := t.child("spec")
-	x.errs = append(x.errs, ValidateClaimSpec(&s.VolumeClaimTemplate.Spec, spec.path(), metavalidation.LabelSelectorValidationOptions{})...)
+	x.claimMetadata(t, &s.VolumeClaimTemplate.ObjectMeta)
+	x.errs = append(x.errs, ValidateClaimSpec(&s.VolumeClaimTemplate.Spec, x.path(t.child("spec")), metavalidation.LabelSelectorValidationOptions{})...)
 }
 
 // claimMetadata allows only labels and annotations: the claim gets the rest from its pod.
-func (x *examiner) claimMetadata(p *place, m *metav1.ObjectMeta) {
+func (x *examiner) claimMetadata(p fieldPath, m *metav1.ObjectMeta) {
 	at := p.child("metadata")
 	if len(m.Annotations) > 0 {
-		c := at.child("annotations")
-		x.errs = append(x.errs, validation.ValidateAnnotations(m.Annotations, c.path())...)
+		x.errs = append(x.errs, validation.ValidateAnnotations(m.Annotations, x.path(at.child("annotations")))...)
 	}
 	if len(m.Labels) > 0 {
-		c := at.child("labels")
-		x.errs = append(x.errs, metavalidation.ValidateLabels(m.Labels, c.path())...)
+		x.errs = append(x.errs, metavalidation.ValidateLabels(m.Labels, x.path(at.child("labels")))...)
 	}
 	for _, f := range [...]struct {
 		name string
@@ -45,8 +42,7 @@ func (x *examiner) claimMetadata(p *place, m *metav1.ObjectMeta) {
 		{"finalizers", m.Finalizers != nil}, {"managedFields", m.ManagedFields != nil},
 	} {
 		if f.set {
-			c := at.child(f.name)
-			x.forbidden(&c, "cannot be set")
+			x.forbidden(at.child(f.name), "cannot be set")
 		}
 	}
 }

@@ -4,42 +4,39 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func (x *examiner) containers(p *place) {
+func (x *examiner) containers(p fieldPath) {
 	list := p.child("containers")
 	if len(x.spec.Containers) == 0 {
-		x.required(&list, "")
+		x.required(list, "")
 		return
 	}
 	var names seen[string]
 	for i := range x.spec.Containers {
-		list.forget()
 		c := &x.spec.Containers[i]
 		item := list.item(i)
-		x.container(&item, c)
+		x.container(item, c)
 		if !names.add(c.Name) {
-			name := item.child("name")
-			x.duplicate(&name, c.Name)
+			x.duplicate(item.child("name"), c.Name)
 		}
-		x.lifecycle(&item, c.Lifecycle)
-		x.probes(&item, c)
-		x.containerRestarts(&item, c)
-		x.restartRules(&item, c.RestartPolicyRules)
+		x.lifecycle(item, c.Lifecycle)
+		x.probes(item, c)
+		x.containerRestarts(item, c)
+		x.restartRules(item, c.RestartPolicyRules)
 	}
-	x.hostPorts(&list, x.spec.Containers)
+	x.hostPorts(list, x.spec.Containers)
 }
 
 // container validates what is the same for every kind of container.
-func (x *examiner) container(p *place, c *corev1.Container) {
+func (x *examiner) container(p fieldPath, c *corev1.Container) {
 	if x.requireText(p, "name", c.Name) {
-		name := p.child("name")
-		x.invalidAll(&name, c.Name, label(c.Name))
+		x.invalidAll(p.child("name"), c.Name, label(c.Name))
 	}
 	x.requireText(p, "image", c.Image)
 	policy := p.child("terminationMessagePolicy")
 	if c.TerminationMessagePolicy == "" {
-		x.required(&policy, "")
+		x.required(policy, "")
 	} else {
-		oneOf(&x.findings, &policy, c.TerminationMessagePolicy, corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError)
+		oneOf(&x.findings, policy, c.TerminationMessagePolicy, corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError)
 	}
 	x.ports(p, c.Ports)
 	x.env(p, c.Env)
@@ -53,17 +50,17 @@ func (x *examiner) container(p *place, c *corev1.Container) {
 	x.security(p, c.SecurityContext)
 }
 
-func (x *examiner) pullPolicy(p *place, name string, policy corev1.PullPolicy) {
+func (x *examiner) pullPolicy(p fieldPath, name string, policy corev1.PullPolicy) {
 	switch policy {
 	case corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever:
 		return
 	}
 	c := p.child(name)
 	if policy == "" {
-		x.required(&c, "")
+		x.required(c, "")
 		return
 	}
-	oneOf(&x.findings, &c, policy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)
+	oneOf(&x.findings, c, policy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)
 }
 
 const (
@@ -72,42 +69,38 @@ const (
 )
 
 // containerRestarts validates a container's own restart policy.
-func (x *examiner) containerRestarts(p *place, c *corev1.Container) {
+func (x *examiner) containerRestarts(p fieldPath, c *corev1.Container) {
 	if c.RestartPolicy == nil && len(c.RestartPolicyRules) == 0 {
 		return
 	}
 	policy := p.child("restartPolicy")
 	if c.RestartPolicy == nil {
-		x.required(&policy, "must specify restartPolicy when restart rules are used")
+		x.required(policy, "must specify restartPolicy when restart rules are used")
 	} else {
-		oneOf(&x.findings, &policy, *c.RestartPolicy, corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure)
+		oneOf(&x.findings, policy, *c.RestartPolicy, corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure)
 	}
 }
 
-func (x *examiner) restartRules(p *place, rules []corev1.ContainerRestartRule) {
+func (x *examiner) restartRules(p fieldPath, rules []corev1.ContainerRestartRule) {
 	if len(rules) == 0 {
 		return
 	}
 	list := p.child("restartPolicyRules")
-	x.atMost(&list, len(rules), maxRestartRules)
+	x.atMost(list, len(rules), maxRestartRules)
 	for i := range rules {
-		item := list.item(i)
-		x.restartRule(&item, &rules[i])
+		x.restartRule(list.item(i), &rules[i])
 	}
 }
 
-func (x *examiner) restartRule(p *place, r *corev1.ContainerRestartRule) {
-	action := p.child("action")
-	oneOf(&x.findings, &action, r.Action, corev1.ContainerRestartRuleActionRestart, corev1.ContainerRestartRuleActionRestartAllContainers)
+func (x *examiner) restartRule(p fieldPath, r *corev1.ContainerRestartRule) {
+	oneOf(&x.findings, p.child("action"), r.Action, corev1.ContainerRestartRuleActionRestart, corev1.ContainerRestartRuleActionRestartAllContainers)
 	codes := p.child("exitCodes")
 	if r.ExitCodes == nil {
-		x.required(&codes, "must be specified")
+		x.required(codes, "must be specified")
 		return
 	}
-	operator := codes.child("operator")
-	oneOf(&x.findings, &operator, r.ExitCodes.Operator, corev1.ContainerRestartRuleOnExitCodesOpIn, corev1.ContainerRestartRuleOnExitCodesOpNotIn)
-	values := codes.child("values")
-	x.atMost(&values, len(r.ExitCodes.Values), maxExitCodes)
+	oneOf(&x.findings, codes.child("operator"), r.ExitCodes.Operator, corev1.ContainerRestartRuleOnExitCodesOpIn, corev1.ContainerRestartRuleOnExitCodesOpNotIn)
+	x.atMost(codes.child("values"), len(r.ExitCodes.Values), maxExitCodes)
 }
 
 func isSidecar(c *corev1.Container) bool {
@@ -116,7 +109,7 @@ func isSidecar(c *corev1.Container) bool {
 
 const onlyForSidecars = "may not be set for init containers without restartPolicy=Always"
 
-func (x *examiner) initContainers(p *place) {
+func (x *examiner) initContainers(p fieldPath) {
 	if len(x.spec.InitContainers) == 0 {
 		return
 	}
@@ -126,22 +119,20 @@ func (x *examiner) initContainers(p *place) {
 	}
 	list := p.child("initContainers")
 	for i := range x.spec.InitContainers {
-		list.forget()
 		c := &x.spec.InitContainers[i]
 		item := list.item(i)
-		x.container(&item, c)
-		x.containerRestarts(&item, c)
+		x.container(item, c)
+		x.containerRestarts(item, c)
 		if c.RestartPolicy != nil {
-			x.restartRules(&item, c.RestartPolicyRules)
+			x.restartRules(item, c.RestartPolicyRules)
 		}
 		if c.Name != "" && !names.add(c.Name) {
-			name := item.child("name")
-			x.duplicate(&name, c.Name)
+			x.duplicate(item.child("name"), c.Name)
 		}
-		x.hostPorts(&list, x.spec.InitContainers[i:i+1])
+		x.hostPorts(list, x.spec.InitContainers[i:i+1])
 		if isSidecar(c) {
-			x.lifecycle(&item, c.Lifecycle)
-			x.probes(&item, c)
+			x.lifecycle(item, c.Lifecycle)
+			x.probes(item, c)
 			continue
 		}
 		for _, f := range [...]struct {
@@ -152,14 +143,13 @@ func (x *examiner) initContainers(p *place) {
 			{"readinessProbe", c.ReadinessProbe != nil}, {"startupProbe", c.StartupProbe != nil},
 		} {
 			if f.set {
-				forbidden := item.child(f.name)
-				x.forbidden(&forbidden, onlyForSidecars)
+				x.forbidden(item.child(f.name), onlyForSidecars)
 			}
 		}
 	}
 }
 
-func (x *examiner) ephemeralContainers(p *place) {
+func (x *examiner) ephemeralContainers(p fieldPath) {
 	if len(x.spec.EphemeralContainers) == 0 {
 		return
 	}
@@ -172,26 +162,23 @@ func (x *examiner) ephemeralContainers(p *place) {
 	}
 	list := p.child("ephemeralContainers")
 	for i := range x.spec.EphemeralContainers {
-		list.forget()
 		e := &x.spec.EphemeralContainers[i]
 		item := list.item(i)
-		x.container(&item, (*corev1.Container)(&e.EphemeralContainerCommon))
+		x.container(item, (*corev1.Container)(&e.EphemeralContainerCommon))
 		if others.has(e.Name) || !names.add(e.Name) {
-			name := item.child("name")
-			x.duplicate(&name, e.Name)
+			x.duplicate(item.child("name"), e.Name)
 		}
 		if t := e.TargetContainerName; t != "" && !others.has(t) {
-			target := item.child("targetContainerName")
-			x.notFound(&target, t)
+			x.notFound(item.child("targetContainerName"), t)
 		}
-		x.onlyForLasting(&item, e)
+		x.onlyForLasting(item, e)
 	}
 }
 
 const notForEphemeral = "cannot be set for an Ephemeral Container"
 
 // onlyForLasting refuses fields that an ephemeral container must not have.
-func (x *examiner) onlyForLasting(p *place, e *corev1.EphemeralContainer) {
+func (x *examiner) onlyForLasting(p fieldPath, e *corev1.EphemeralContainer) {
 	for _, f := range [...]struct {
 		name string
 		set  bool
@@ -204,20 +191,17 @@ func (x *examiner) onlyForLasting(p *place, e *corev1.EphemeralContainer) {
 		{"startupProbe", e.StartupProbe != nil}, {"lifecycle", e.Lifecycle != nil},
 	} {
 		if f.set {
-			c := p.child(f.name)
-			x.forbidden(&c, notForEphemeral)
+			x.forbidden(p.child(f.name), notForEphemeral)
 		}
 	}
 	mounts := p.child("volumeMounts")
 	for i := range e.VolumeMounts {
 		item := mounts.item(i)
 		if e.VolumeMounts[i].SubPath != "" {
-			c := item.child("subPath")
-			x.forbidden(&c, notForEphemeral)
+			x.forbidden(item.child("subPath"), notForEphemeral)
 		}
 		if e.VolumeMounts[i].SubPathExpr != "" {
-			c := item.child("subPathExpr")
-			x.forbidden(&c, notForEphemeral)
+			x.forbidden(item.child("subPathExpr"), notForEphemeral)
 		}
 	}
 }

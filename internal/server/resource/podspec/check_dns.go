@@ -8,17 +8,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-func (x *examiner) dnsPolicy(p *place) {
+func (x *examiner) dnsPolicy(p fieldPath) {
 	switch x.spec.DNSPolicy {
 	case corev1.DNSClusterFirst, corev1.DNSClusterFirstWithHostNet, corev1.DNSDefault, corev1.DNSNone:
 		return
 	}
 	c := p.child("dnsPolicy")
 	if x.spec.DNSPolicy == "" {
-		x.required(&c, "")
+		x.required(c, "")
 		return
 	}
-	oneOf(&x.findings, &c, x.spec.DNSPolicy, corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone)
+	oneOf(&x.findings, c, x.spec.DNSPolicy, corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone)
 }
 
 // Limits of a resolver.
@@ -28,7 +28,7 @@ const (
 	longestSearches = 2048
 )
 
-func (x *examiner) dnsConfig(p *place) {
+func (x *examiner) dnsConfig(p fieldPath) {
 	d := x.spec.DNSConfig
 	if d == nil && x.spec.DNSPolicy != corev1.DNSNone {
 		return
@@ -36,63 +36,57 @@ func (x *examiner) dnsConfig(p *place) {
 	config := p.child("dnsConfig")
 	if x.spec.DNSPolicy == corev1.DNSNone {
 		if d == nil {
-			x.required(&config, fmt.Sprintf("must provide `dnsConfig` when `dnsPolicy` is %s", corev1.DNSNone))
+			x.required(config, fmt.Sprintf("must provide `dnsConfig` when `dnsPolicy` is %s", corev1.DNSNone))
 			return
 		}
 		if len(d.Nameservers) == 0 {
-			c := config.child("nameservers")
-			x.required(&c, fmt.Sprintf("must provide at least one DNS nameserver when `dnsPolicy` is %s", corev1.DNSNone))
+			x.required(config.child("nameservers"), fmt.Sprintf("must provide at least one DNS nameserver when `dnsPolicy` is %s", corev1.DNSNone))
 			return
 		}
 	}
 	servers := config.child("nameservers")
 	if len(d.Nameservers) > maxNameservers {
-		x.invalid(&servers, d.Nameservers, fmt.Sprintf("must not have more than %v nameservers", maxNameservers))
+		x.invalid(servers, d.Nameservers, fmt.Sprintf("must not have more than %v nameservers", maxNameservers))
 	}
 	for i, ns := range d.Nameservers {
-		item := servers.item(i)
-		x.errs = append(x.errs, validation.IsValidIPForLegacyField(item.path(), ns, true, nil)...)
+		x.errs = append(x.errs, validation.IsValidIPForLegacyField(x.path(servers.item(i)), ns, true, nil)...)
 	}
-	x.searches(&config, d.Searches)
+	x.searches(config, d.Searches)
 	options := config.child("options")
 	for i := range d.Options {
 		if d.Options[i].Name == "" {
-			item := options.item(i)
-			x.required(&item, "must not be empty")
+			x.required(options.item(i), "must not be empty")
 		}
 	}
 }
 
-func (x *examiner) searches(p *place, searches []string) {
+func (x *examiner) searches(p fieldPath, searches []string) {
 	list := p.child("searches")
 	if len(searches) > maxSearches {
-		x.invalid(&list, searches, fmt.Sprintf("must not have more than %v search paths", maxSearches))
+		x.invalid(list, searches, fmt.Sprintf("must not have more than %v search paths", maxSearches))
 	}
 	if len(strings.Join(searches, " ")) > longestSearches {
-		x.invalid(&list, searches, fmt.Sprintf("must not have more than %v characters (including spaces) in the search list", longestSearches))
+		x.invalid(list, searches, fmt.Sprintf("must not have more than %v characters (including spaces) in the search list", longestSearches))
 	}
 	for i, s := range searches {
 		if s == "." {
 			continue
 		}
 		if messages := validation.IsDNS1123SubdomainWithUnderscore(strings.TrimSuffix(s, ".")); messages != nil {
-			item := list.item(i)
-			x.invalidAll(&item, strings.TrimSuffix(s, "."), messages)
+			x.invalidAll(list.item(i), strings.TrimSuffix(s, "."), messages)
 		}
 	}
 }
 
-func (x *examiner) hostAliases(p *place) {
+func (x *examiner) hostAliases(p fieldPath) {
 	list := p.child("hostAliases")
 	for i := range x.spec.HostAliases {
 		item := list.item(i)
-		ip := item.child("ip")
-		x.errs = append(x.errs, validation.IsValidIPForLegacyField(ip.path(), x.spec.HostAliases[i].IP, true, nil)...)
+		x.errs = append(x.errs, validation.IsValidIPForLegacyField(x.path(item.child("ip")), x.spec.HostAliases[i].IP, true, nil)...)
 		names := item.child("hostnames")
 		for j, name := range x.spec.HostAliases[i].Hostnames {
 			if messages := subdomain(name); messages != nil {
-				c := names.item(j)
-				x.invalidAll(&c, name, messages)
+				x.invalidAll(names.item(j), name, messages)
 			}
 		}
 	}

@@ -26,51 +26,42 @@ var (
 	}
 )
 
-func (x *examiner) env(p *place, vars []corev1.EnvVar) {
+func (x *examiner) env(p fieldPath, vars []corev1.EnvVar) {
 	list := p.child("env")
 	for i := range vars {
-		list.forget()
 		item := list.item(i)
 		if vars[i].Name == "" {
-			name := item.child("name")
-			x.required(&name, "")
+			x.required(item.child("name"), "")
 		} else if !isWord(vars[i].Name) {
-			name := item.child("name")
-			x.invalidAll(&name, vars[i].Name, validation.IsRelaxedEnvVarName(vars[i].Name))
+			x.invalidAll(item.child("name"), vars[i].Name, validation.IsRelaxedEnvVarName(vars[i].Name))
 		}
 		if vars[i].ValueFrom != nil {
-			from := item.child("valueFrom")
-			x.valueFrom(&from, &vars[i])
+			x.valueFrom(item.child("valueFrom"), &vars[i])
 		}
 	}
 }
 
-func (x *examiner) valueFrom(p *place, v *corev1.EnvVar) {
+func (x *examiner) valueFrom(p fieldPath, v *corev1.EnvVar) {
 	s, sources := v.ValueFrom, 0
 	if s.FieldRef != nil {
 		sources++
-		c := p.child("fieldRef")
-		x.fieldRef(&c, s.FieldRef, fieldsForEnv)
+		x.fieldRef(p.child("fieldRef"), s.FieldRef, fieldsForEnv)
 	}
 	if s.ResourceFieldRef != nil {
 		sources++
-		c := p.child("resourceFieldRef")
-		x.resourceRef(&c, s.ResourceFieldRef, false)
+		x.resourceRef(p.child("resourceFieldRef"), s.ResourceFieldRef, false)
 	}
 	if r := s.ConfigMapKeyRef; r != nil {
 		sources++
-		c := p.child("configMapKeyRef")
-		x.keyRef(&c, r.Name, r.Key)
+		x.keyRef(p.child("configMapKeyRef"), r.Name, r.Key)
 	}
 	if r := s.SecretKeyRef; r != nil {
 		sources++
-		c := p.child("secretKeyRef")
-		x.keyRef(&c, r.Name, r.Key)
+		x.keyRef(p.child("secretKeyRef"), r.Name, r.Key)
 	}
 	if s.FileKeyRef != nil {
 		sources++
-		c := p.child("fileKeyRef")
-		x.fileRef(&c, s.FileKeyRef)
+		x.fileRef(p.child("fileKeyRef"), s.FileKeyRef)
 	}
 	if sources == 0 {
 		x.invalid(p, "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`")
@@ -83,7 +74,7 @@ func (x *examiner) valueFrom(p *place, v *corev1.EnvVar) {
 	}
 }
 
-func (x *examiner) fieldRef(p *place, r *corev1.ObjectFieldSelector, known []string) {
+func (x *examiner) fieldRef(p fieldPath, r *corev1.ObjectFieldSelector, known []string) {
 	if !x.requireText(p, "apiVersion", r.APIVersion) || !x.requireText(p, "fieldPath", r.FieldPath) {
 		return
 	}
@@ -91,25 +82,24 @@ func (x *examiner) fieldRef(p *place, r *corev1.ObjectFieldSelector, known []str
 	c := p.child("fieldPath")
 	switch {
 	case r.APIVersion != "v1":
-		x.invalid(&c, r.FieldPath, "error converting fieldPath: unsupported pod version: "+r.APIVersion)
+		x.invalid(c, r.FieldPath, "error converting fieldPath: unsupported pod version: "+r.APIVersion)
 	case subscripted:
 		x.subscript(p, base, subscript, r.FieldPath)
 	case !slices.Contains(fieldsOfPods, r.FieldPath):
-		x.invalid(&c, r.FieldPath, "error converting fieldPath: field label not supported: "+r.FieldPath)
+		x.invalid(c, r.FieldPath, "error converting fieldPath: field label not supported: "+r.FieldPath)
 	case !slices.Contains(known, strings.Replace(r.FieldPath, "spec.host", "spec.nodeName", 1)):
-		oneOf(&x.findings, &c, r.FieldPath, known...)
+		oneOf(&x.findings, c, r.FieldPath, known...)
 	}
 }
 
-func (x *examiner) subscript(p *place, base, key, whole string) {
+func (x *examiner) subscript(p fieldPath, base, key, whole string) {
 	switch base {
 	case "metadata.annotations":
 		x.invalidAll(p, key, qualifiedName(strings.ToLower(key)))
 	case "metadata.labels":
 		x.invalidAll(p, key, qualifiedName(key))
 	default:
-		c := p.child("fieldPath")
-		x.invalid(&c, whole, fmt.Sprintf("error converting fieldPath: field label does not support subscript: %s", whole))
+		x.invalid(p.child("fieldPath"), whole, fmt.Sprintf("error converting fieldPath: field label does not support subscript: %s", whole))
 	}
 }
 
@@ -126,12 +116,11 @@ func splitSubscript(path string) (base, key string, ok bool) {
 	return base, key, true
 }
 
-func (x *examiner) resourceRef(p *place, r *corev1.ResourceFieldSelector, volume bool) {
+func (x *examiner) resourceRef(p fieldPath, r *corev1.ResourceFieldSelector, volume bool) {
 	if (!volume || x.requireText(p, "containerName", r.ContainerName)) && x.requireText(p, "resource", r.Resource) {
 		huge := strings.HasPrefix(r.Resource, "limits.hugepages-") || strings.HasPrefix(r.Resource, "requests.hugepages-")
 		if !huge && !slices.Contains(resourcesOfContainers, r.Resource) {
-			c := p.child("resource")
-			oneOf(&x.findings, &c, r.Resource, resourcesOfContainers...)
+			oneOf(&x.findings, p.child("resource"), r.Resource, resourcesOfContainers...)
 		}
 	}
 	x.divisor(p, r)
@@ -139,7 +128,7 @@ func (x *examiner) resourceRef(p *place, r *corev1.ResourceFieldSelector, volume
 
 const bytesDivisors = "1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei"
 
-func (x *examiner) divisor(p *place, r *corev1.ResourceFieldSelector) {
+func (x *examiner) divisor(p fieldPath, r *corev1.ResourceFieldSelector) {
 	if r.Divisor.IsZero() {
 		return
 	}
@@ -157,37 +146,31 @@ func (x *examiner) divisor(p *place, r *corev1.ResourceFieldSelector) {
 		return
 	}
 	if !slices.Contains(strings.Split(known, ", "), r.Divisor.String()) {
-		c := p.child("divisor")
-		x.invalid(&c, r.Resource, "only divisor's values "+strings.Replace(known, "1m, 1", "1m and 1", 1)+" are supported with the "+of)
+		x.invalid(p.child("divisor"), r.Resource, "only divisor's values "+strings.Replace(known, "1m, 1", "1m and 1", 1)+" are supported with the "+of)
 	}
 }
 
-func (x *examiner) keyRef(p *place, name, key string) {
-	n := p.child("name")
-	x.invalidAll(&n, name, subdomain(name))
+func (x *examiner) keyRef(p fieldPath, name, key string) {
+	x.invalidAll(p.child("name"), name, subdomain(name))
 	if x.requireText(p, "key", key) {
-		c := p.child("key")
-		x.invalidAll(&c, key, validation.IsConfigMapKey(key))
+		x.invalidAll(p.child("key"), key, validation.IsConfigMapKey(key))
 	}
 }
 
-func (x *examiner) fileRef(p *place, r *corev1.FileKeySelector) {
+func (x *examiner) fileRef(p fieldPath, r *corev1.FileKeySelector) {
 	if x.requireText(p, "key", r.Key) {
-		c := p.child("key")
-		x.invalidAll(&c, r.Key, validation.IsRelaxedEnvVarName(r.Key))
+		x.invalidAll(p.child("key"), r.Key, validation.IsRelaxedEnvVarName(r.Key))
 	}
 	if x.requireText(p, "volumeName", r.VolumeName) {
-		c := p.child("volumeName")
-		x.invalidAll(&c, r.VolumeName, label(r.VolumeName))
+		x.invalidAll(p.child("volumeName"), r.VolumeName, label(r.VolumeName))
 	}
 	if x.requireText(p, "path", r.Path) {
-		c := p.child("path")
-		x.noBacksteps(&c, r.Path)
+		x.noBacksteps(p.child("path"), r.Path)
 	}
 }
 
 // filesOfVolumes requires that variables from files name emptyDir volumes of the pod.
-func (x *examiner) filesOfVolumes(p *place, vars []corev1.EnvVar) {
+func (x *examiner) filesOfVolumes(p fieldPath, vars []corev1.EnvVar) {
 	list := p.child("env")
 	for i := range vars {
 		if vars[i].ValueFrom == nil || vars[i].ValueFrom.FileKeyRef == nil {
@@ -199,46 +182,42 @@ func (x *examiner) filesOfVolumes(p *place, vars []corev1.EnvVar) {
 		ref := from.child("fileKeyRef")
 		c := ref.child("volumeName")
 		if v := x.usable(name); v == nil {
-			x.notFound(&c, name)
+			x.notFound(c, name)
 		} else if v.EmptyDir == nil {
-			x.invalid(&c, name, "referenced volume must be of type emptyDir")
+			x.invalid(c, name, "referenced volume must be of type emptyDir")
 		}
 	}
 }
 
 // objectName requires the name of another object.
-func (x *examiner) objectName(p *place, name string) {
+func (x *examiner) objectName(p fieldPath, name string) {
 	if x.requireText(p, "name", name) {
-		c := p.child("name")
-		x.invalidAll(&c, name, subdomain(name))
+		x.invalidAll(p.child("name"), name, subdomain(name))
 	}
 }
 
-func (x *examiner) envFrom(p *place, sources []corev1.EnvFromSource) {
+func (x *examiner) envFrom(p fieldPath, sources []corev1.EnvFromSource) {
 	list := p.child("envFrom")
 	for i := range sources {
 		s := &sources[i]
 		item := list.item(i)
 		if s.Prefix != "" {
-			c := item.child("prefix")
-			x.invalidAll(&c, s.Prefix, validation.IsRelaxedEnvVarName(s.Prefix))
+			x.invalidAll(item.child("prefix"), s.Prefix, validation.IsRelaxedEnvVarName(s.Prefix))
 		}
 		n := 0
 		if s.ConfigMapRef != nil {
 			n++
-			c := item.child("configMapRef")
-			x.objectName(&c, s.ConfigMapRef.Name)
+			x.objectName(item.child("configMapRef"), s.ConfigMapRef.Name)
 		}
 		if s.SecretRef != nil {
 			n++
-			c := item.child("secretRef")
-			x.objectName(&c, s.SecretRef.Name)
+			x.objectName(item.child("secretRef"), s.SecretRef.Name)
 		}
 		switch {
 		case n == 0:
-			x.invalid(&list, "", "must specify one of: `configMapRef` or `secretRef`")
+			x.invalid(list, "", "must specify one of: `configMapRef` or `secretRef`")
 		case n > 1:
-			x.invalid(&list, "", "may not have more than one field specified at a time")
+			x.invalid(list, "", "may not have more than one field specified at a time")
 		}
 	}
 }

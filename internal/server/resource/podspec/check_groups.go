@@ -18,63 +18,61 @@ const (
 )
 
 // schedulingGroup requires that a scheduling group, if set, has a name.
-func (x *examiner) schedulingGroup(p *place) {
+func (x *examiner) schedulingGroup(p fieldPath) {
 	g := x.spec.SchedulingGroup
 	if g == nil {
 		return
 	}
 	group := p.child("schedulingGroup")
 	if g.PodGroupName == nil {
-		x.required(&group, "must specify one of: `podGroupName`")
+		x.required(group, "must specify one of: `podGroupName`")
 		return
 	}
-	name := group.child("podGroupName")
-	x.invalidAll(&name, *g.PodGroupName, subdomain(*g.PodGroupName))
+	x.invalidAll(group.child("podGroupName"), *g.PodGroupName, subdomain(*g.PodGroupName))
 }
 
-func (x *examiner) evictionResponders(p *place) {
+func (x *examiner) evictionResponders(p fieldPath) {
 	if len(x.spec.EvictionResponders) == 0 {
 		return
 	}
 	list := p.child("evictionResponders")
 	if x.spec.SchedulingGroup != nil {
-		x.forbidden(&list, "may not be specified when `schedulingGroup` is set")
+		x.forbidden(list, "may not be specified when `schedulingGroup` is set")
 	}
-	x.atMost(&list, len(x.spec.EvictionResponders), maxResponders)
+	x.atMost(list, len(x.spec.EvictionResponders), maxResponders)
 	var names seen[string]
 	for i := range x.spec.EvictionResponders {
 		r := &x.spec.EvictionResponders[i]
 		item := list.item(i)
-		x.responder(&item, r)
+		x.responder(item, r)
 		if !names.add(r.Name) {
-			name := item.child("name")
-			x.duplicate(&name, r.Name)
+			x.duplicate(item.child("name"), r.Name)
 		}
 	}
 }
 
-func (x *examiner) responder(p *place, r *corev1.EvictionResponder) {
+func (x *examiner) responder(p fieldPath, r *corev1.EvictionResponder) {
 	name := p.child("name")
 	domain, _, prefixed := strings.Cut(r.Name, "/")
 	switch {
 	case r.Name == "":
-		x.required(&name, "")
+		x.required(name, "")
 	case !prefixed:
-		x.invalid(&name, r.Name, "must be a domain-prefixed key (such as \"acme.io/foo\")")
+		x.invalid(name, r.Name, "must be a domain-prefixed key (such as \"acme.io/foo\")")
 	case strings.HasSuffix("."+domain, ".k8s.io"), strings.HasSuffix("."+domain, ".kubernetes.io"):
-		x.invalid(&name, r.Name, reservedResponder)
+		x.invalid(name, r.Name, reservedResponder)
 	default:
-		x.invalidAll(&name, r.Name, qualifiedName(r.Name))
+		x.invalidAll(name, r.Name, qualifiedName(r.Name))
 	}
 	priority := p.child("priority")
 	switch n := r.Priority; {
 	case n == nil:
-		x.required(&priority, "")
+		x.required(priority, "")
 	case *n < 0:
-		x.errs = append(x.errs, field.Invalid(priority.path(), *n, "must be greater than or equal to 0"))
+		x.errs = append(x.errs, field.Invalid(x.path(priority), *n, "must be greater than or equal to 0"))
 	case *n > highestPriority:
-		x.errs = append(x.errs, field.Invalid(priority.path(), *n, fmt.Sprintf("must be less than or equal to %d", highestPriority)))
+		x.errs = append(x.errs, field.Invalid(x.path(priority), *n, fmt.Sprintf("must be less than or equal to %d", highestPriority)))
 	case *n < reservedPriority:
-		x.invalid(&priority, *n, fmt.Sprintf("0-%d is reserved for responders of *%s", reservedPriority-1, ownResponders))
+		x.invalid(priority, *n, fmt.Sprintf("0-%d is reserved for responders of *%s", reservedPriority-1, ownResponders))
 	}
 }

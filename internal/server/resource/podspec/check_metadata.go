@@ -22,26 +22,23 @@ const (
 )
 
 // annotations validates the annotations with a meaning. p is the place of the annotations.
-func (x *examiner) annotations(p *place, a map[string]string) {
+func (x *examiner) annotations(p fieldPath, a map[string]string) {
 	if len(a) == 0 {
 		return
 	}
 	if value, mirror := a[corev1.MirrorPodAnnotationKey]; mirror && x.spec.NodeName == "" {
-		c := p.keyed(corev1.MirrorPodAnnotationKey)
-		x.invalid(&c, value, "must set spec.nodeName if mirror pod annotation is set")
+		x.invalid(p.keyed(corev1.MirrorPodAnnotationKey), value, "must set spec.nodeName if mirror pod annotation is set")
 	}
 	if text := a[tolerationsAnnotation]; text != "" {
 		var list []corev1.Toleration
 		if err := json.Unmarshal([]byte(text), &list); err != nil {
 			x.invalid(p, tolerationsAnnotation, err.Error())
 		} else {
-			c := p.child(tolerationsAnnotation)
-			x.tolerationList(&c, list)
+			x.tolerationList(p.child(tolerationsAnnotation), list)
 		}
 	}
 	if cost, set := a[deletionCostAnnotation]; set && !isCost(cost) {
-		c := p.keyed(deletionCostAnnotation)
-		x.invalid(&c, cost, "must be a 32bit integer")
+		x.invalid(p.keyed(deletionCostAnnotation), cost, "must be a 32bit integer")
 	}
 	x.seccompAnnotations(p, a)
 	for _, key := range slices.Sorted(maps.Keys(a)) {
@@ -57,20 +54,18 @@ func isCost(s string) bool {
 	return err == nil && strconv.FormatInt(n, 10) == s
 }
 
-func (x *examiner) seccompAnnotations(p *place, a map[string]string) {
+func (x *examiner) seccompAnnotations(p fieldPath, a map[string]string) {
 	if profile, set := a[seccompPodAnnotation]; set {
-		c := p.child(seccompPodAnnotation)
-		x.seccompName(&c, profile)
+		x.seccompName(p.child(seccompPodAnnotation), profile)
 	}
 	for _, key := range slices.Sorted(maps.Keys(a)) {
 		if strings.HasPrefix(key, seccompPrefixAnnotation) {
-			c := p.child(key)
-			x.seccompName(&c, a[key])
+			x.seccompName(p.child(key), a[key])
 		}
 	}
 }
 
-func (x *examiner) seccompName(p *place, profile string) {
+func (x *examiner) seccompName(p fieldPath, profile string) {
 	if profile == "runtime/default" || profile == "docker/default" || profile == "unconfined" {
 		return
 	}
@@ -81,34 +76,34 @@ func (x *examiner) seccompName(p *place, profile string) {
 	x.invalid(p, profile, "must be a valid seccomp profile")
 }
 
-func (x *examiner) appArmorAnnotation(p *place, key, container, profile string) {
+func (x *examiner) appArmorAnnotation(p fieldPath, key, container, profile string) {
 	known := slices.ContainsFunc(x.spec.Containers, func(c corev1.Container) bool { return c.Name == container }) ||
 		slices.ContainsFunc(x.spec.InitContainers, func(c corev1.Container) bool { return c.Name == container }) ||
 		slices.ContainsFunc(x.spec.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return c.Name == container })
 	c := p.keyed(key)
 	if !known {
-		x.invalid(&c, container, "container not found")
+		x.invalid(c, container, "container not found")
 	}
 	if profile != "" && profile != "runtime/default" && profile != "unconfined" && !strings.HasPrefix(profile, "localhost/") {
-		x.invalid(&c, profile, "invalid AppArmor profile name: "+strconv.Quote(profile))
+		x.invalid(c, profile, "invalid AppArmor profile name: "+strconv.Quote(profile))
 	}
 }
 
 // ValidateTemplateMetadata validates the labels and annotations of a pod template.
 func ValidateTemplateMetadata(t *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
 	x := examiner{spec: &t.Spec, meta: &t.ObjectMeta}
-	p := x.at(path)
-	x.templateMetadata(&p, t)
+	p := x.from(path)
+	x.templateMetadata(p, t)
 	return x.errs
 }
 
 // templateMetadata validates the labels and annotations of a pod template.
-func (x *examiner) templateMetadata(p *place, t *corev1.PodTemplateSpec) {
+func (x *examiner) templateMetadata(p fieldPath, t *corev1.PodTemplateSpec) {
 	x.labels(p, "labels", t.Labels)
 	if len(t.Annotations) == 0 {
 		return
 	}
 	c := p.child("annotations")
-	x.errs = append(x.errs, validation.ValidateAnnotations(t.Annotations, c.path())...)
-	x.annotations(&c, t.Annotations)
+	x.errs = append(x.errs, validation.ValidateAnnotations(t.Annotations, x.path(c))...)
+	x.annotations(c, t.Annotations)
 }

@@ -17,62 +17,57 @@ func (x *examiner) disks(s *corev1.VolumeSource, one *choice) {
 	if d := s.GCEPersistentDisk; d != nil {
 		if _, first := one.open("gcePersistentDisk"); first {
 			c := one.of.child("persistentDisk") // Kubernetes' internal name of the field
-			x.requireText(&c, "pdName", d.PDName)
-			x.partition(&c, d.Partition)
+			x.requireText(c, "pdName", d.PDName)
+			x.partition(c, d.Partition)
 		}
 	}
 	if d := s.AWSElasticBlockStore; d != nil {
 		if c, first := one.open("awsElasticBlockStore"); first {
-			x.requireText(&c, "volumeID", d.VolumeID)
-			x.partition(&c, d.Partition)
+			x.requireText(c, "volumeID", d.VolumeID)
+			x.partition(c, d.Partition)
 		}
 	}
 }
 
-func (x *examiner) partition(p *place, n int32) {
+func (x *examiner) partition(p fieldPath, n int32) {
 	if n < 0 || n > 255 {
-		c := p.child("partition")
-		x.invalid(&c, n, validation.InclusiveRangeError(1, 255)) // 0 means no partition
+		x.invalid(p.child("partition"), n, validation.InclusiveRangeError(1, 255)) // 0 means no partition
 	}
 }
 
 func (x *examiner) networkVolumes(s *corev1.VolumeSource, one *choice) {
 	if n := s.NFS; n != nil {
 		if c, first := one.open("nfs"); first {
-			x.requireText(&c, "server", n.Server)
-			x.absolutePath(&c, "path", n.Path)
+			x.requireText(c, "server", n.Server)
+			x.absolutePath(c, "path", n.Path)
 		}
 	}
 	if n := s.ISCSI; n != nil {
 		if c, first := one.open("iscsi"); first {
-			x.iscsi(&c, n)
+			x.iscsi(c, n)
 		}
 	}
 	if n := s.Glusterfs; n != nil {
 		if c, first := one.open("glusterfs"); first {
-			x.requireText(&c, "endpoints", n.EndpointsName)
-			x.requireText(&c, "path", n.Path)
+			x.requireText(c, "endpoints", n.EndpointsName)
+			x.requireText(c, "path", n.Path)
 		}
 	}
 }
 
-func (x *examiner) iscsi(p *place, n *corev1.ISCSIVolumeSource) {
+func (x *examiner) iscsi(p fieldPath, n *corev1.ISCSIVolumeSource) {
 	x.requireText(p, "targetPortal", n.TargetPortal)
 	if x.requireText(p, "iqn", n.IQN) {
-		c := p.child("iqn")
-		x.qualifiedISCSI(&c, n.IQN)
+		x.qualifiedISCSI(p.child("iqn"), n.IQN)
 	}
 	if n.Lun < 0 || n.Lun > 255 {
-		c := p.child("lun")
-		x.invalid(&c, n.Lun, validation.InclusiveRangeError(0, 255))
+		x.invalid(p.child("lun"), n.Lun, validation.InclusiveRangeError(0, 255))
 	}
 	if (n.DiscoveryCHAPAuth || n.SessionCHAPAuth) && n.SecretRef == nil {
-		c := p.child("secretRef")
-		x.required(&c, "")
+		x.required(p.child("secretRef"), "")
 	}
 	if n.InitiatorName != nil {
-		c := p.child("initiatorname")
-		x.qualifiedISCSI(&c, *n.InitiatorName)
+		x.qualifiedISCSI(p.child("initiatorname"), *n.InitiatorName)
 	}
 }
 
@@ -89,7 +84,7 @@ func IsISCSIName(name string) bool {
 	return known && form.MatchString(name)
 }
 
-func (x *examiner) qualifiedISCSI(p *place, name string) {
+func (x *examiner) qualifiedISCSI(p fieldPath, name string) {
 	switch form, known := qualifiedISCSI[name[:min(3, len(name))]]; {
 	case !known:
 		x.invalid(p, name, "must be valid format starting with iqn, eui, or naa")
@@ -101,81 +96,75 @@ func (x *examiner) qualifiedISCSI(p *place, name string) {
 func (x *examiner) clusterVolumes(s *corev1.VolumeSource, one *choice) {
 	if r := s.RBD; r != nil {
 		if c, first := one.open("rbd"); first {
-			x.requireSome(&c, "monitors", len(r.CephMonitors))
-			x.requireText(&c, "image", r.RBDImage)
+			x.requireSome(c, "monitors", len(r.CephMonitors))
+			x.requireText(c, "image", r.RBDImage)
 		}
 	}
 	if v := s.Cinder; v != nil {
 		if c, first := one.open("cinder"); first {
-			x.requireText(&c, "volumeID", v.VolumeID)
+			x.requireText(c, "volumeID", v.VolumeID)
 			if v.SecretRef != nil {
-				ref := c.child("secretRef")
-				x.requireText(&ref, "name", v.SecretRef.Name)
+				x.requireText(c.child("secretRef"), "name", v.SecretRef.Name)
 			}
 		}
 	}
 	if v := s.CephFS; v != nil {
 		if c, first := one.open("cephfs"); first {
-			x.requireSome(&c, "monitors", len(v.Monitors))
+			x.requireSome(c, "monitors", len(v.Monitors))
 		}
 	}
 	if v := s.Flocker; v != nil {
 		if c, first := one.open("flocker"); first {
 			switch {
 			case v.DatasetName == "" && v.DatasetUUID == "":
-				x.required(&c, "one of datasetName and datasetUUID is required")
+				x.required(c, "one of datasetName and datasetUUID is required")
 			case v.DatasetName != "" && v.DatasetUUID != "":
-				x.invalid(&c, "resource", "datasetName and datasetUUID can not be specified simultaneously")
+				x.invalid(c, "resource", "datasetName and datasetUUID can not be specified simultaneously")
 			}
 			if strings.Contains(v.DatasetName, "/") {
-				name := c.child("datasetName")
-				x.invalid(&name, v.DatasetName, "must not contain '/'")
+				x.invalid(c.child("datasetName"), v.DatasetName, "must not contain '/'")
 			}
 		}
 	}
 }
 
-func (x *examiner) requireSome(p *place, name string, n int) {
+func (x *examiner) requireSome(p fieldPath, name string, n int) {
 	if n == 0 {
-		c := p.child(name)
-		x.required(&c, "")
+		x.required(p.child(name), "")
 	}
 }
 
 func (x *examiner) channelVolumes(s *corev1.VolumeSource, one *choice) {
 	if v := s.FC; v != nil {
 		if c, first := one.open("fc"); first {
-			x.fibreChannel(&c, v)
+			x.fibreChannel(c, v)
 		}
 	}
 	if v := s.FlexVolume; v != nil {
 		if c, first := one.open("flexVolume"); first {
-			x.requireText(&c, "driver", v.Driver)
-			x.flexOptions(&c, v.Options)
+			x.requireText(c, "driver", v.Driver)
+			x.flexOptions(c, v.Options)
 		}
 	}
 }
 
-func (x *examiner) flexOptions(p *place, options map[string]string) {
+func (x *examiner) flexOptions(p fieldPath, options map[string]string) {
 	list := p.child("options")
 	for _, key := range slices.Sorted(maps.Keys(options)) {
 		namespace, _, _ := strings.Cut(strings.ToLower(key), "/")
 		if namespace = "." + namespace; strings.HasSuffix(namespace, ".kubernetes.io") || strings.HasSuffix(namespace, ".k8s.io") {
-			k := list.keyed(key)
-			x.invalid(&k, key, "kubernetes.io and k8s.io namespaces are reserved")
+			x.invalid(list.keyed(key), key, "kubernetes.io and k8s.io namespaces are reserved")
 		}
 	}
 }
 
-func (x *examiner) fibreChannel(p *place, v *corev1.FCVolumeSource) {
+func (x *examiner) fibreChannel(p fieldPath, v *corev1.FCVolumeSource) {
 	names, ids := len(v.TargetWWNs), len(v.WWIDs)
 	if names == 0 && ids == 0 {
-		c := p.child("targetWWNs")
-		x.required(&c, "must specify either targetWWNs or wwids, but not both")
+		x.required(p.child("targetWWNs"), "must specify either targetWWNs or wwids, but not both")
 	}
 	if names > 0 && ids > 0 {
-		c := p.child("targetWWNs")
-		x.invalid(&c, v.TargetWWNs, "targetWWNs and wwids can not be specified simultaneously")
+		x.invalid(p.child("targetWWNs"), v.TargetWWNs, "targetWWNs and wwids can not be specified simultaneously")
 	}
 	if names == 0 {
 		return
@@ -183,81 +172,78 @@ func (x *examiner) fibreChannel(p *place, v *corev1.FCVolumeSource) {
 	c := p.child("lun")
 	switch {
 	case v.Lun == nil:
-		x.required(&c, "lun is required if targetWWNs is specified")
+		x.required(c, "lun is required if targetWWNs is specified")
 	case *v.Lun < 0 || *v.Lun > 255:
-		x.invalid(&c, *v.Lun, validation.InclusiveRangeError(0, 255))
+		x.invalid(c, *v.Lun, validation.InclusiveRangeError(0, 255))
 	}
 }
 
 func (x *examiner) vendorVolumes(s *corev1.VolumeSource, one *choice) {
 	if v := s.AzureFile; v != nil {
 		if c, first := one.open("azureFile"); first {
-			x.requireText(&c, "secretName", v.SecretName)
-			x.requireText(&c, "shareName", v.ShareName)
+			x.requireText(c, "secretName", v.SecretName)
+			x.requireText(c, "shareName", v.ShareName)
 		}
 	}
 	if v := s.VsphereVolume; v != nil {
 		if c, first := one.open("vsphereVolume"); first {
-			x.requireText(&c, "volumePath", v.VolumePath)
+			x.requireText(c, "volumePath", v.VolumePath)
 		}
 	}
 	if v := s.Quobyte; v != nil {
 		if c, first := one.open("quobyte"); first {
-			x.quobyte(&c, v)
+			x.quobyte(c, v)
 		}
 	}
 	if v := s.PhotonPersistentDisk; v != nil {
 		if c, first := one.open("photonPersistentDisk"); first {
-			x.requireText(&c, "pdID", v.PdID)
+			x.requireText(c, "pdID", v.PdID)
 		}
 	}
 	if v := s.PortworxVolume; v != nil {
 		if c, first := one.open("portworxVolume"); first {
-			x.requireText(&c, "volumeID", v.VolumeID)
+			x.requireText(c, "volumeID", v.VolumeID)
 		}
 	}
 	if v := s.AzureDisk; v != nil {
 		if c, first := one.open("azureDisk"); first {
-			x.azureDisk(&c, v)
+			x.azureDisk(c, v)
 		}
 	}
 	if v := s.StorageOS; v != nil {
 		if c, first := one.open("storageos"); first {
-			x.storageOS(&c, v)
+			x.storageOS(c, v)
 		}
 	}
 }
 
-func (x *examiner) quobyte(p *place, v *corev1.QuobyteVolumeSource) {
+func (x *examiner) quobyte(p fieldPath, v *corev1.QuobyteVolumeSource) {
 	const pairs = "must be a host:port pair or multiple pairs separated by commas"
 	registry := p.child("registry")
 	if v.Registry == "" {
-		x.required(&registry, pairs)
+		x.required(registry, pairs)
 	} else {
 		for pair := range strings.SplitSeq(v.Registry, ",") {
 			if _, _, err := net.SplitHostPort(pair); err != nil {
-				x.invalid(&registry, v.Registry, pairs)
+				x.invalid(registry, v.Registry, pairs)
 			}
 		}
 	}
 	if len(v.Tenant) >= 65 {
-		c := p.child("tenant")
-		x.required(&c, "must be a UUID and may not exceed a length of 64 characters")
+		x.required(p.child("tenant"), "must be a UUID and may not exceed a length of 64 characters")
 	}
 	x.requireText(p, "volume", v.Volume)
 }
 
-func (x *examiner) azureDisk(p *place, v *corev1.AzureDiskVolumeSource) {
+func (x *examiner) azureDisk(p fieldPath, v *corev1.AzureDiskVolumeSource) {
 	x.requireText(p, "diskName", v.DiskName)
 	x.requireText(p, "diskURI", v.DataDiskURI)
 	if m := v.CachingMode; m != nil {
-		c := p.child("cachingMode")
-		oneOf(&x.findings, &c, *m, corev1.AzureDataDiskCachingNone, corev1.AzureDataDiskCachingReadOnly, corev1.AzureDataDiskCachingReadWrite)
+		oneOf(&x.findings, p.child("cachingMode"), *m, corev1.AzureDataDiskCachingNone, corev1.AzureDataDiskCachingReadOnly, corev1.AzureDataDiskCachingReadWrite)
 	}
 	managed := false
 	if k := v.Kind; k != nil {
-		c := p.child("kind")
-		oneOf(&x.findings, &c, *k, corev1.AzureDedicatedBlobDisk, corev1.AzureManagedDisk, corev1.AzureSharedBlobDisk)
+		oneOf(&x.findings, p.child("kind"), *k, corev1.AzureDedicatedBlobDisk, corev1.AzureManagedDisk, corev1.AzureSharedBlobDisk)
 		managed = *k == corev1.AzureManagedDisk
 	}
 	start, form := "https://", "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
@@ -265,22 +251,18 @@ func (x *examiner) azureDisk(p *place, v *corev1.AzureDiskVolumeSource) {
 		start, form = "/subscriptions/", "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"
 	}
 	if !strings.HasPrefix(v.DataDiskURI, start) {
-		c := p.child("diskURI")
-		oneOf(&x.findings, &c, v.DataDiskURI, form)
+		oneOf(&x.findings, p.child("diskURI"), v.DataDiskURI, form)
 	}
 }
 
-func (x *examiner) storageOS(p *place, v *corev1.StorageOSVolumeSource) {
+func (x *examiner) storageOS(p fieldPath, v *corev1.StorageOSVolumeSource) {
 	if x.requireText(p, "volumeName", v.VolumeName) {
-		c := p.child("volumeName")
-		x.invalidAll(&c, v.VolumeName, label(v.VolumeName))
+		x.invalidAll(p.child("volumeName"), v.VolumeName, label(v.VolumeName))
 	}
 	if v.VolumeNamespace != "" {
-		c := p.child("volumeNamespace")
-		x.invalidAll(&c, v.VolumeNamespace, label(v.VolumeNamespace))
+		x.invalidAll(p.child("volumeNamespace"), v.VolumeNamespace, label(v.VolumeNamespace))
 	}
 	if v.SecretRef != nil {
-		c := p.child("secretRef")
-		x.requireText(&c, "name", v.SecretRef.Name)
+		x.requireText(p.child("secretRef"), "name", v.SecretRef.Name)
 	}
 }

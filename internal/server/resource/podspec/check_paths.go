@@ -6,14 +6,14 @@ import (
 )
 
 // descendingPath requires a relative path that does not leave its starting point.
-func (f *findings) descendingPath(p *place, target string) {
+func (f *findings) descendingPath(p fieldPath, target string) {
 	if path.IsAbs(target) {
 		f.invalid(p, target, "must be a relative path")
 	}
 	f.noBacksteps(p, target)
 }
 
-func (f *findings) noBacksteps(p *place, target string) {
+func (f *findings) noBacksteps(p fieldPath, target string) {
 	if hasBacksteps(target) {
 		f.invalid(p, target, "must not contain '..'")
 	}
@@ -32,7 +32,7 @@ func hasBacksteps(target string) bool {
 }
 
 // filePath requires a path of a file in a volume: below it, and none of the names that the kubelet reserves.
-func (f *findings) filePath(p *place, target string) {
+func (f *findings) filePath(p fieldPath, target string) {
 	f.descendingPath(p, target)
 	if strings.HasPrefix(target, "..") && !strings.HasPrefix(target, "../") && target != ".." {
 		f.invalid(p, target, "must not start with '..'")

@@ -7,35 +7,33 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-func (x *examiner) probes(p *place, c *corev1.Container) {
+func (x *examiner) probes(p fieldPath, c *corev1.Container) {
 	if c.LivenessProbe != nil {
 		at := p.child("livenessProbe")
-		x.probe(&at, c.LivenessProbe)
-		x.onlyOneSuccess(&at, c.LivenessProbe)
+		x.probe(at, c.LivenessProbe)
+		x.onlyOneSuccess(at, c.LivenessProbe)
 	}
 	if c.ReadinessProbe != nil {
 		at := p.child("readinessProbe")
-		x.probe(&at, c.ReadinessProbe)
+		x.probe(at, c.ReadinessProbe)
 		if c.ReadinessProbe.TerminationGracePeriodSeconds != nil {
-			g := at.child("terminationGracePeriodSeconds")
-			x.invalid(&g, *c.ReadinessProbe.TerminationGracePeriodSeconds, "must not be set for readinessProbes")
+			x.invalid(at.child("terminationGracePeriodSeconds"), *c.ReadinessProbe.TerminationGracePeriodSeconds, "must not be set for readinessProbes")
 		}
 	}
 	if c.StartupProbe != nil {
 		at := p.child("startupProbe")
-		x.probe(&at, c.StartupProbe)
-		x.onlyOneSuccess(&at, c.StartupProbe)
+		x.probe(at, c.StartupProbe)
+		x.onlyOneSuccess(at, c.StartupProbe)
 	}
 }
 
-func (x *examiner) onlyOneSuccess(p *place, probe *corev1.Probe) {
+func (x *examiner) onlyOneSuccess(p fieldPath, probe *corev1.Probe) {
 	if probe.SuccessThreshold != 1 {
-		c := p.child("successThreshold")
-		x.invalid(&c, probe.SuccessThreshold, "must be 1")
+		x.invalid(p.child("successThreshold"), probe.SuccessThreshold, "must be 1")
 	}
 }
 
-func (x *examiner) probe(p *place, probe *corev1.Probe) {
+func (x *examiner) probe(p fieldPath, probe *corev1.Probe) {
 	x.handler(p, probe.Exec, probe.HTTPGet, probe.TCPSocket, probe.GRPC, nil)
 	x.nonNegative(p, "initialDelaySeconds", int64(probe.InitialDelaySeconds))
 	x.nonNegative(p, "timeoutSeconds", int64(probe.TimeoutSeconds))
@@ -43,63 +41,56 @@ func (x *examiner) probe(p *place, probe *corev1.Probe) {
 	x.nonNegative(p, "successThreshold", int64(probe.SuccessThreshold))
 	x.nonNegative(p, "failureThreshold", int64(probe.FailureThreshold))
 	if g := probe.TerminationGracePeriodSeconds; g != nil && *g <= 0 {
-		c := p.child("terminationGracePeriodSeconds")
-		x.invalid(&c, *g, "must be greater than 0")
+		x.invalid(p.child("terminationGracePeriodSeconds"), *g, "must be greater than 0")
 	}
 }
 
-func (x *examiner) lifecycle(p *place, l *corev1.Lifecycle) {
+func (x *examiner) lifecycle(p fieldPath, l *corev1.Lifecycle) {
 	if l == nil {
 		return
 	}
 	lifecycle := p.child("lifecycle")
 	if h := l.PostStart; h != nil {
-		at := lifecycle.child("postStart")
-		x.handler(&at, h.Exec, h.HTTPGet, h.TCPSocket, nil, h.Sleep)
+		x.handler(lifecycle.child("postStart"), h.Exec, h.HTTPGet, h.TCPSocket, nil, h.Sleep)
 	}
 	if h := l.PreStop; h != nil {
-		at := lifecycle.child("preStop")
-		x.handler(&at, h.Exec, h.HTTPGet, h.TCPSocket, nil, h.Sleep)
+		x.handler(lifecycle.child("preStop"), h.Exec, h.HTTPGet, h.TCPSocket, nil, h.Sleep)
 	}
 	if l.StopSignal != nil {
-		at := lifecycle.child("stopSignal")
 		if x.spec.OS == nil || x.spec.OS.Name == "" {
-			x.forbidden(&at, "may not be set for containers with empty `spec.os.name`")
+			x.forbidden(lifecycle.child("stopSignal"), "may not be set for containers with empty `spec.os.name`")
 		}
 	}
 }
 
-func (x *examiner) handler(p *place, exec *corev1.ExecAction, get *corev1.HTTPGetAction, tcp *corev1.TCPSocketAction, grpc *corev1.GRPCAction, sleep *corev1.SleepAction) {
-	one := &choice{findings: &x.findings, of: p, excess: "may not specify more than 1 handler type"}
+func (x *examiner) handler(p fieldPath, exec *corev1.ExecAction, get *corev1.HTTPGetAction, tcp *corev1.TCPSocketAction, grpc *corev1.GRPCAction, sleep *corev1.SleepAction) {
+	one := &choice{findings: &x.findings, of: &p, excess: "may not specify more than 1 handler type"}
 	if exec != nil {
 		if c, first := one.open("exec"); first && len(exec.Command) == 0 {
-			x.requireText(&c, "command", "")
+			x.requireText(c, "command", "")
 		}
 	}
 	if get != nil {
 		if c, first := one.open("httpGet"); first {
-			x.httpGet(&c, get)
+			x.httpGet(c, get)
 		}
 	}
 	if tcp != nil {
 		if c, first := one.open("tcpSocket"); first {
-			port := c.child("port")
-			x.portNumberOrName(&port, tcp.Port)
+			x.portNumberOrName(c.child("port"), tcp.Port)
 		}
 	}
 	if grpc != nil {
 		if c, first := one.open("grpc"); first {
-			port := c.child("port")
-			x.portNumber(&port, grpc.Port)
+			x.portNumber(c.child("port"), grpc.Port)
 			if grpc.Mode != nil {
-				mode := c.child("mode")
-				oneOf(&x.findings, &mode, *grpc.Mode, corev1.GRPCProbeModePlaintext, corev1.GRPCProbeModeTLS)
+				oneOf(&x.findings, c.child("mode"), *grpc.Mode, corev1.GRPCProbeModePlaintext, corev1.GRPCProbeModeTLS)
 			}
 		}
 	}
 	if sleep != nil {
 		if c, first := one.open("sleep"); first {
-			x.sleep(&c, sleep.Seconds)
+			x.sleep(c, sleep.Seconds)
 		}
 	}
 	if one.n == 0 {
@@ -107,30 +98,27 @@ func (x *examiner) handler(p *place, exec *corev1.ExecAction, get *corev1.HTTPGe
 	}
 }
 
-func (x *examiner) httpGet(p *place, g *corev1.HTTPGetAction) {
+func (x *examiner) httpGet(p fieldPath, g *corev1.HTTPGetAction) {
 	x.requireText(p, "path", g.Path)
-	port := p.child("port")
-	x.portNumberOrName(&port, g.Port)
+	x.portNumberOrName(p.child("port"), g.Port)
 	if g.Scheme != corev1.URISchemeHTTP && g.Scheme != corev1.URISchemeHTTPS {
-		c := p.child("scheme")
-		oneOf(&x.findings, &c, g.Scheme, corev1.URISchemeHTTP, corev1.URISchemeHTTPS)
+		oneOf(&x.findings, p.child("scheme"), g.Scheme, corev1.URISchemeHTTP, corev1.URISchemeHTTPS)
 	}
 	if g.Protocol != nil {
 		c := p.child("protocol")
-		known := oneOf(&x.findings, &c, *g.Protocol, corev1.HTTPProtocolHTTP1, corev1.HTTPProtocolHTTP2)
+		known := oneOf(&x.findings, c, *g.Protocol, corev1.HTTPProtocolHTTP1, corev1.HTTPProtocolHTTP2)
 		if known && *g.Protocol == corev1.HTTPProtocolHTTP2 && g.Scheme != corev1.URISchemeHTTP {
-			x.invalid(&c, *g.Protocol, "may only be used with scheme HTTP")
+			x.invalid(c, *g.Protocol, "may only be used with scheme HTTP")
 		}
 	}
 	for i := range g.HTTPHeaders {
 		if messages := validation.IsHTTPHeaderName(g.HTTPHeaders[i].Name); messages != nil {
-			c := p.child("httpHeaders")
-			x.invalidAll(&c, g.HTTPHeaders[i].Name, messages)
+			x.invalidAll(p.child("httpHeaders"), g.HTTPHeaders[i].Name, messages)
 		}
 	}
 }
 
-func (x *examiner) sleep(p *place, seconds int64) {
+func (x *examiner) sleep(p fieldPath, seconds int64) {
 	grace := DefaultGracePeriod
 	if x.spec.TerminationGracePeriodSeconds != nil {
 		grace = *x.spec.TerminationGracePeriodSeconds

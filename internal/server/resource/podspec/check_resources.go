@@ -38,7 +38,7 @@ func isExtended(name corev1.ResourceName) bool {
 		qualifiedName(corev1.DefaultResourceRequestsPrefix+string(name)) == nil
 }
 
-func (f *findings) resourceName(p *place, name corev1.ResourceName) {
+func (f *findings) resourceName(p fieldPath, name corev1.ResourceName) {
 	if isContainerResource(name) && !isHugePages(name) {
 		return
 	}
@@ -60,7 +60,7 @@ func (f *findings) resourceName(p *place, name corev1.ResourceName) {
 
 const notStandard = "must be a standard resource type or fully qualified"
 
-func (f *findings) quantity(p *place, name corev1.ResourceName, q resource.Quantity) {
+func (f *findings) quantity(p fieldPath, name corev1.ResourceName, q resource.Quantity) {
 	if q.Sign() < 0 {
 		f.invalid(p, q.String(), "must be greater than or equal to 0")
 	}
@@ -77,52 +77,52 @@ func inOrder(list corev1.ResourceList) []corev1.ResourceName {
 	return slices.Sorted(maps.Keys(list))
 }
 
-func (x *examiner) resources(p *place, r *corev1.ResourceRequirements) {
+func (x *examiner) resources(p fieldPath, r *corev1.ResourceRequirements) {
 	if len(r.Limits) == 0 && len(r.Requests) == 0 && len(r.Claims) == 0 {
 		return
 	}
 	at := p.child("resources")
-	x.requirements(&at, r, false)
-	x.resourceClaimNames(&at, r.Claims)
+	x.requirements(at, r, false)
+	x.resourceClaimNames(at, r.Claims)
 }
 
 // requirements validates the resources of a container or, if whole is set, of the pod.
-func (x *examiner) requirements(p *place, r *corev1.ResourceRequirements, whole bool) {
+func (x *examiner) requirements(p fieldPath, r *corev1.ResourceRequirements, whole bool) {
 	limits, requests := p.child("limits"), p.child("requests")
 	huge, compute := false, false
 	for _, name := range inOrder(r.Limits) {
 		k := limits.keyed(string(name))
-		x.nameOfResource(&k, name, whole)
-		x.quantity(&k, name, r.Limits[name])
-		x.hugePages(&k, name, r.Limits[name])
+		x.nameOfResource(k, name, whole)
+		x.quantity(k, name, r.Limits[name])
+		x.hugePages(k, name, r.Limits[name])
 		huge = huge || isHugePages(name)
 		compute = compute || name == corev1.ResourceCPU || name == corev1.ResourceMemory
 	}
 	for _, name := range inOrder(r.Requests) {
 		q := r.Requests[name]
 		k := requests.keyed(string(name))
-		x.nameOfResource(&k, name, whole)
-		x.quantity(&k, name, q)
+		x.nameOfResource(k, name, whole)
+		x.quantity(k, name, q)
 		huge = huge || isHugePages(name)
 		compute = compute || name == corev1.ResourceCPU || name == corev1.ResourceMemory
 		limit, limited := r.Limits[name]
 		mayDiffer := isNative(name) && !isHugePages(name)
 		switch {
 		case limited && !mayDiffer && q.Cmp(limit) != 0:
-			x.invalid(&requests, q.String(), fmt.Sprintf("must be equal to %s limit of %s", name, limit.String()))
+			x.invalid(requests, q.String(), fmt.Sprintf("must be equal to %s limit of %s", name, limit.String()))
 		case limited && q.Cmp(limit) > 0:
-			x.invalid(&requests, q.String(), fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String()))
+			x.invalid(requests, q.String(), fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String()))
 		case !limited && !mayDiffer:
-			x.required(&limits, "Limit must be set for non overcommitable resources")
+			x.required(limits, "Limit must be set for non overcommitable resources")
 		}
-		x.hugePages(&k, name, q)
+		x.hugePages(k, name, q)
 	}
 	if huge && !compute {
 		x.forbidden(p, "HugePages require cpu or memory")
 	}
 }
 
-func (x *examiner) nameOfResource(p *place, name corev1.ResourceName, whole bool) {
+func (x *examiner) nameOfResource(p fieldPath, name corev1.ResourceName, whole bool) {
 	if whole {
 		x.podResourceName(p, name)
 	} else {
@@ -130,7 +130,7 @@ func (x *examiner) nameOfResource(p *place, name corev1.ResourceName, whole bool
 	}
 }
 
-func (x *examiner) hugePages(p *place, name corev1.ResourceName, q resource.Quantity) {
+func (x *examiner) hugePages(p fieldPath, name corev1.ResourceName, q resource.Quantity) {
 	if !isHugePages(name) {
 		return
 	}

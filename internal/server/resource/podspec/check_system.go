@@ -4,7 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func (x *examiner) hostUsers(p *place) {
+func (x *examiner) hostUsers(p fieldPath) {
 	if x.spec.HostUsers == nil || *x.spec.HostUsers || x.spec.SecurityContext == nil {
 		return
 	}
@@ -13,8 +13,7 @@ func (x *examiner) hostUsers(p *place) {
 		set  bool
 	}{{"hostNetwork", x.spec.HostNetwork}, {"HostPID", x.spec.HostPID}, {"HostIPC", x.spec.HostIPC}} {
 		if f.set {
-			c := p.child(f.name)
-			x.forbidden(&c, "when `hostUsers` is false")
+			x.forbidden(p.child(f.name), "when `hostUsers` is false")
 		}
 	}
 	for _, l := range [...]struct {
@@ -25,25 +24,23 @@ func (x *examiner) hostUsers(p *place) {
 		for i := range l.containers {
 			if len(l.containers[i].VolumeDevices) > 0 {
 				item := list.item(i)
-				c := item.child("volumeDevices")
-				x.forbidden(&c, "when `hostUsers` is false")
+				x.forbidden(item.child("volumeDevices"), "when `hostUsers` is false")
 			}
 		}
 	}
 }
 
 // system validates the operating system, and refuses fields that it does not support.
-func (x *examiner) system(p *place) {
+func (x *examiner) system(p fieldPath) {
 	if x.spec.OS == nil {
 		return
 	}
 	os := p.child("os")
-	name := os.child("name")
 	if x.spec.OS.Name == "" {
-		x.required(&name, "")
+		x.required(os.child("name"), "")
 		return
 	}
-	if !oneOf(&x.findings, &os, x.spec.OS.Name, corev1.Linux, corev1.Windows) {
+	if !oneOf(&x.findings, os, x.spec.OS.Name, corev1.Linux, corev1.Windows) {
 		return
 	}
 	if x.spec.OS.Name == corev1.Linux {
@@ -53,52 +50,47 @@ func (x *examiner) system(p *place) {
 	}
 }
 
-func (x *examiner) onlyForWindows(p *place) {
+func (x *examiner) onlyForWindows(p fieldPath) {
 	const notForLinux = "windows options cannot be set for a linux pod"
 	if s := x.spec.SecurityContext; s != nil && s.WindowsOptions != nil {
 		at := p.child("securityContext")
-		c := at.child("windowsOptions")
-		x.forbidden(&c, notForLinux)
+		x.forbidden(at.child("windowsOptions"), notForLinux)
 	}
-	x.everySecurity(p, func(at *place, s *corev1.SecurityContext) {
+	x.everySecurity(func(list string, i int, s *corev1.SecurityContext) {
 		if s.WindowsOptions != nil {
-			c := at.child("windowsOptions")
-			x.forbidden(&c, notForLinux)
+			item := p.element(list, i)
+			at := item.child("securityContext")
+			x.forbidden(at.child("windowsOptions"), notForLinux)
 		}
 	})
 }
 
-// everySecurity calls visit with the security contexts of all containers.
-func (x *examiner) everySecurity(p *place, visit func(*place, *corev1.SecurityContext)) {
-	x.everyContainer(p, func(list *place, i int, s *corev1.SecurityContext) {
-		if s == nil {
-			return
+// everySecurity calls visit with the security contexts of all containers that have one.
+func (x *examiner) everySecurity(visit func(list string, i int, s *corev1.SecurityContext)) {
+	x.everyContainer(func(list string, i int, s *corev1.SecurityContext) {
+		if s != nil {
+			visit(list, i, s)
 		}
-		item := list.item(i)
-		at := item.child("securityContext")
-		visit(&at, s)
 	})
 }
 
-// everyContainer calls one for all containers in the order in which they start.
-func (x *examiner) everyContainer(p *place, one func(list *place, i int, s *corev1.SecurityContext)) {
-	list := p.child("initContainers")
+// everyContainer calls visit for all containers in the order in which they start. It says where they are, and not the path: that would be allocated,
+// because the compiler cannot know what visit does with it.
+func (x *examiner) everyContainer(visit func(list string, i int, s *corev1.SecurityContext)) {
 	for i := range x.spec.InitContainers {
-		one(&list, i, x.spec.InitContainers[i].SecurityContext)
+		visit("initContainers", i, x.spec.InitContainers[i].SecurityContext)
 	}
-	list = p.child("containers")
 	for i := range x.spec.Containers {
-		one(&list, i, x.spec.Containers[i].SecurityContext)
+		visit("containers", i, x.spec.Containers[i].SecurityContext)
 	}
-	list = p.child("ephemeralContainers")
 	for i := range x.spec.EphemeralContainers {
-		one(&list, i, x.spec.EphemeralContainers[i].SecurityContext)
+		visit("ephemeralContainers", i, x.spec.EphemeralContainers[i].SecurityContext)
 	}
 }
 
 // set is the name of a field, and whether it is set.
 type set struct {
-	of   *place
+	of   *fieldPath
 	name string
 	is   bool
 }
@@ -107,12 +99,12 @@ func (x *examiner) notForWindows(fields ...set) {
 	for _, f := range fields {
 		if f.is {
 			c := f.of.child(f.name)
-			x.forbidden(&c, "cannot be set for a windows pod")
+			x.forbidden(c, "cannot be set for a windows pod")
 		}
 	}
 }
 
-func (x *examiner) onlyForLinux(p *place) {
+func (x *examiner) onlyForLinux(p fieldPath) {
 	s := x.spec.SecurityContext
 	if s == nil {
 		s = &corev1.PodSecurityContext{}
@@ -120,22 +112,24 @@ func (x *examiner) onlyForLinux(p *place) {
 	at := p.child("securityContext")
 	x.notForWindows(
 		set{&at, "appArmorProfile", s.AppArmorProfile != nil}, set{&at, "seLinuxOptions", s.SELinuxOptions != nil},
-		set{p, "hostUsers", x.spec.HostUsers != nil}, set{p, "hostPID", x.spec.HostPID}, set{p, "hostIPC", x.spec.HostIPC},
+		set{&p, "hostUsers", x.spec.HostUsers != nil}, set{&p, "hostPID", x.spec.HostPID}, set{&p, "hostIPC", x.spec.HostIPC},
 		set{&at, "seccompProfile", s.SeccompProfile != nil}, set{&at, "fsGroup", s.FSGroup != nil},
 		set{&at, "fsGroupChangePolicy", s.FSGroupChangePolicy != nil}, set{&at, "sysctls", len(s.Sysctls) > 0},
-		set{p, "shareProcessNamespace", x.spec.ShareProcessNamespace != nil},
+		set{&p, "shareProcessNamespace", x.spec.ShareProcessNamespace != nil},
 		set{&at, "runAsUser", s.RunAsUser != nil}, set{&at, "runAsGroup", s.RunAsGroup != nil},
 		set{&at, "supplementalGroups", s.SupplementalGroups != nil},
 		set{&at, "supplementalGroupsPolicy", s.SupplementalGroupsPolicy != nil},
 		set{&at, "seLinuxChangePolicy", s.SELinuxChangePolicy != nil},
 	)
-	x.everySecurity(p, func(at *place, s *corev1.SecurityContext) {
+	x.everySecurity(func(list string, i int, s *corev1.SecurityContext) {
+		item := p.element(list, i)
+		at := item.child("securityContext")
 		x.notForWindows(
-			set{at, "appArmorProfile", s.AppArmorProfile != nil}, set{at, "seLinuxOptions", s.SELinuxOptions != nil},
-			set{at, "seccompProfile", s.SeccompProfile != nil}, set{at, "capabilities", s.Capabilities != nil},
-			set{at, "readOnlyRootFilesystem", s.ReadOnlyRootFilesystem != nil}, set{at, "privileged", s.Privileged != nil},
-			set{at, "allowPrivilegeEscalation", s.AllowPrivilegeEscalation != nil}, set{at, "procMount", s.ProcMount != nil},
-			set{at, "runAsUser", s.RunAsUser != nil}, set{at, "runAsGroup", s.RunAsGroup != nil},
+			set{&at, "appArmorProfile", s.AppArmorProfile != nil}, set{&at, "seLinuxOptions", s.SELinuxOptions != nil},
+			set{&at, "seccompProfile", s.SeccompProfile != nil}, set{&at, "capabilities", s.Capabilities != nil},
+			set{&at, "readOnlyRootFilesystem", s.ReadOnlyRootFilesystem != nil}, set{&at, "privileged", s.Privileged != nil},
+			set{&at, "allowPrivilegeEscalation", s.AllowPrivilegeEscalation != nil}, set{&at, "procMount", s.ProcMount != nil},
+			set{&at, "runAsUser", s.RunAsUser != nil}, set{&at, "runAsGroup", s.RunAsGroup != nil},
 		)
 	})
 }

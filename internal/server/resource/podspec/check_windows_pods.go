@@ -23,7 +23,7 @@ var (
 )
 
 // windowsUser validates a Windows user: a name, optionally after a domain and a backslash.
-func (x *examiner) windowsUser(p *place, whole string) {
+func (x *examiner) windowsUser(p fieldPath, whole string) {
 	if strings.IndexFunc(whole, controls) >= 0 {
 		x.invalid(p, whole, "runAsUserName cannot contain control characters")
 	}
@@ -57,22 +57,21 @@ func isWindowsDomain(s string) bool {
 }
 
 // hostProcesses validates HostProcess containers of Windows: either all of a pod's containers are HostProcess containers, or none is.
-func (x *examiner) hostProcesses(p *place) {
+func (x *examiner) hostProcesses(p fieldPath) {
 	var whole *bool
 	if s := x.spec.SecurityContext; s != nil && s.WindowsOptions != nil {
 		whole = s.WindowsOptions.HostProcess
 	}
 	on, off, described := 0, 0, whole != nil
-	one := func(list *place, i int, s *corev1.SecurityContext) {
+	one := func(list string, i int, s *corev1.SecurityContext) {
 		own := whole
 		if s != nil && s.WindowsOptions != nil && s.WindowsOptions.HostProcess != nil {
 			own, described = s.WindowsOptions.HostProcess, true
 			if whole != nil && *own != *whole {
-				item := list.item(i)
+				item := p.element(list, i)
 				security := item.child("securityContext")
 				options := security.child("windowsOptions")
-				c := options.child("hostProcess")
-				x.invalid(&c, *own, fmt.Sprintf("pod hostProcess value must be identical if both are specified, was %v", *whole))
+				x.invalid(options.child("hostProcess"), *own, fmt.Sprintf("pod hostProcess value must be identical if both are specified, was %v", *whole))
 			}
 		}
 		if own != nil && *own {
@@ -81,7 +80,7 @@ func (x *examiner) hostProcesses(p *place) {
 			off++
 		}
 	}
-	x.everyContainer(p, one)
+	x.everyContainer(one)
 	if !described || on == 0 {
 		return
 	}
@@ -89,8 +88,7 @@ func (x *examiner) hostProcesses(p *place) {
 		x.invalid(p, "", "If pod contains any hostProcess containers then all containers must be HostProcess containers")
 	}
 	if !x.spec.HostNetwork {
-		c := p.child("hostNetwork")
-		x.invalid(&c, false, "hostNetwork must be true if pod contains any hostProcess containers")
+		x.invalid(p.child("hostNetwork"), false, "hostNetwork must be true if pod contains any hostProcess containers")
 	}
 	if !x.opt.AllowPrivileged {
 		x.forbidden(p, "hostProcess containers are disallowed by cluster policy")

@@ -6,74 +6,80 @@ import (
 
 // findings collects errors.
 type findings struct {
-	errs  field.ErrorList
-	steps []step
+	errs field.ErrorList
+	root *field.Path // what paths lead from
 }
 
-func (f *findings) invalid(p *place, value any, detail string) {
-	f.errs = append(f.errs, field.Invalid(p.path(), value, detail))
+// from makes the root that paths lead from.
+func (f *findings) from(root *field.Path) fieldPath {
+	f.root = root
+	return fieldPath{}
+}
+
+func (f *findings) path(p fieldPath) *field.Path { return p.under(f.root) }
+
+func (f *findings) invalid(p fieldPath, value any, detail string) {
+	f.errs = append(f.errs, field.Invalid(f.path(p), value, detail))
 }
 
 // invalidAll reports several errors about one value.
-func (f *findings) invalidAll(p *place, value any, messages []string) {
+func (f *findings) invalidAll(p fieldPath, value any, messages []string) {
 	for _, m := range messages {
-		f.errs = append(f.errs, field.Invalid(p.path(), value, m))
+		f.errs = append(f.errs, field.Invalid(f.path(p), value, m))
 	}
 }
 
-func (f *findings) required(p *place, detail string) {
-	f.errs = append(f.errs, field.Required(p.path(), detail))
+func (f *findings) required(p fieldPath, detail string) {
+	f.errs = append(f.errs, field.Required(f.path(p), detail))
 }
 
-func (f *findings) forbidden(p *place, detail string) {
-	f.errs = append(f.errs, field.Forbidden(p.path(), detail))
+func (f *findings) forbidden(p fieldPath, detail string) {
+	f.errs = append(f.errs, field.Forbidden(f.path(p), detail))
 }
 
-func (f *findings) duplicate(p *place, value any) {
-	f.errs = append(f.errs, field.Duplicate(p.path(), value))
+func (f *findings) duplicate(p fieldPath, value any) {
+	f.errs = append(f.errs, field.Duplicate(f.path(p), value))
 }
 
-func (f *findings) notFound(p *place, value any) { f.notFoundAmong(p, value, "") }
+func (f *findings) notFound(p fieldPath, value any) { f.notFoundAmong(p, value, "") }
 
 // notFoundAmong reports a missing value and lists the existing ones.
-func (f *findings) notFoundAmong(p *place, value any, detail string) {
-	err := field.NotFound(p.path(), value)
+func (f *findings) notFoundAmong(p fieldPath, value any, detail string) {
+	err := field.NotFound(f.path(p), value)
 	err.Detail = detail
 	f.errs = append(f.errs, err)
 }
 
 // atMost requires a list of at most most elements.
-func (f *findings) atMost(p *place, n, most int) {
+func (f *findings) atMost(p fieldPath, n, most int) {
 	if n > most {
-		f.errs = append(f.errs, field.TooMany(p.path(), n, most))
+		f.errs = append(f.errs, field.TooMany(f.path(p), n, most))
 	}
 }
 
 // requireText requires a string that is not empty.
-func (f *findings) requireText(p *place, name, text string) bool {
+func (f *findings) requireText(p fieldPath, name, text string) bool {
 	if text != "" {
 		return true
 	}
-	c := p.child(name)
-	f.required(&c, "")
+	f.required(p.child(name), "")
 	return false
 }
 
-func (f *findings) nonNegative(p *place, name string, n int64) {
+func (f *findings) nonNegative(p fieldPath, name string, n int64) {
 	if n < 0 {
-		c := p.child(name)
-		f.invalid(&c, n, "must be greater than or equal to 0")
+		f.invalid(p.child(name), n, "must be greater than or equal to 0")
 	}
 }
 
 // oneOf requires one of the known values; errors list them in this order.
-func oneOf[T ~string](f *findings, p *place, value T, known ...T) bool {
+func oneOf[T ~string](f *findings, p fieldPath, value T, known ...T) bool {
 	for _, k := range known {
 		if value == k {
 			return true
 		}
 	}
-	f.errs = append(f.errs, field.NotSupported(p.path(), value, known))
+	f.errs = append(f.errs, field.NotSupported(f.path(p), value, known))
 	return false
 }
 

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,27 +22,23 @@ type Options struct {
 
 // Validate validates a pod's spec, including the rules that apply to pods but not to templates.
 func Validate(p *corev1.Pod, opt Options) field.ErrorList {
-	x := newExaminer(&p.Spec, &p.ObjectMeta, opt)
-	defer x.release()
-	x.pod = true
-	root, meta := x.at(specPath), x.at(annotationsPath)
-	x.annotations(&meta, p.Annotations)
-	x.all(&root)
-	x.onlyForPods(&root)
+	x := examiner{opt: opt, spec: &p.Spec, meta: &p.ObjectMeta, pod: true}
+	x.annotations(x.from(annotationsPath), p.Annotations)
+	root := x.from(specPath)
+	x.all(root)
+	x.onlyForPods(root)
 	return x.errs
 }
 
 // ValidateTemplate validates a pod template.
 func ValidateTemplate(t *corev1.PodTemplateSpec, path *field.Path, opt Options) field.ErrorList {
-	x := newExaminer(&t.Spec, &t.ObjectMeta, opt)
-	defer x.release()
-	root := x.at(path)
-	x.templateMetadata(&root, t)
+	x := examiner{opt: opt, spec: &t.Spec, meta: &t.ObjectMeta}
+	root := x.from(path)
+	x.templateMetadata(root, t)
 	spec := root.child("spec")
-	x.all(&spec)
+	x.all(spec)
 	if len(x.spec.EphemeralContainers) > 0 {
-		c := spec.child("ephemeralContainers")
-		x.forbidden(&c, "ephemeral containers not allowed in pod template")
+		x.forbidden(spec.child("ephemeralContainers"), "ephemeral containers not allowed in pod template")
 	}
 	return x.errs
 }
@@ -66,33 +61,7 @@ type examiner struct {
 	claims  seen[string]
 }
 
-// examiners are pooled to reuse their slices.
-var examiners = sync.Pool{New: func() any { return &examiner{} }}
-
-func newExaminer(s *corev1.PodSpec, meta *metav1.ObjectMeta, opt Options) *examiner {
-	x := examiners.Get().(*examiner)
-	*x = examiner{
-		findings: findings{steps: x.steps[:0]}, volumes: x.volumes[:0],
-		opt: opt, spec: s, meta: meta,
-	}
-	return x
-}
-
-// roomToKeep is enough for most pods.
-const roomToKeep = 128
-
-// release returns an examiner to the pool. It must not keep references to the object.
-func (x *examiner) release() {
-	if cap(x.steps) > roomToKeep || cap(x.volumes) > roomToKeep {
-		return
-	}
-	clear(x.steps[:cap(x.steps)])
-	clear(x.volumes)
-	x.errs, x.spec, x.meta = nil, nil, nil
-	examiners.Put(x)
-}
-
-func (x *examiner) all(p *place) {
+func (x *examiner) all(p fieldPath) {
 	x.everyVolume(p)
 	x.resourceClaims(p)
 	x.containers(p)
@@ -113,8 +82,7 @@ func (x *examiner) all(p *place) {
 	x.hostnameOverride(p)
 	x.identity(p)
 	if n := x.spec.ActiveDeadlineSeconds; n != nil && (*n < 1 || *n > math.MaxInt32) {
-		c := p.child("activeDeadlineSeconds")
-		x.invalid(&c, *n, validation.InclusiveRangeError(1, math.MaxInt32))
+		x.invalid(p.child("activeDeadlineSeconds"), *n, validation.InclusiveRangeError(1, math.MaxInt32))
 	}
 	x.hostnames(p)
 	x.tolerations(p)
@@ -125,101 +93,93 @@ func (x *examiner) all(p *place) {
 	x.evictionResponders(p)
 }
 
-func (x *examiner) labels(p *place, name string, labels map[string]string) {
+func (x *examiner) labels(p fieldPath, name string, labels map[string]string) {
 	if len(labels) == 0 {
 		return
 	}
 	c := p.child(name)
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		x.invalidAll(&c, key, qualifiedName(key))
-		x.invalidAll(&c, labels[key], labelValue(labels[key]))
+		x.invalidAll(c, key, qualifiedName(key))
+		x.invalidAll(c, labels[key], labelValue(labels[key]))
 	}
 }
 
-func (x *examiner) restartPolicy(p *place) {
+func (x *examiner) restartPolicy(p fieldPath) {
 	c := p.child("restartPolicy")
 	if x.spec.RestartPolicy == "" {
-		x.required(&c, "")
+		x.required(c, "")
 		return
 	}
-	oneOf(&x.findings, &c, x.spec.RestartPolicy, corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)
+	oneOf(&x.findings, c, x.spec.RestartPolicy, corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)
 }
 
-func (x *examiner) identity(p *place) {
+func (x *examiner) identity(p fieldPath) {
 	if name := x.spec.ServiceAccountName; name != "" {
-		c := p.child("serviceAccountName")
-		x.invalidAll(&c, name, subdomain(name))
+		x.invalidAll(p.child("serviceAccountName"), name, subdomain(name))
 	}
 	if name := x.spec.NodeName; name != "" {
-		c := p.child("nodeName")
-		x.invalidAll(&c, name, subdomain(name))
+		x.invalidAll(p.child("nodeName"), name, subdomain(name))
 	}
 }
 
-func (x *examiner) hostnames(p *place) {
+func (x *examiner) hostnames(p fieldPath) {
 	if name := x.spec.Hostname; name != "" {
-		c := p.child("hostname")
-		x.invalidAll(&c, name, label(name))
+		x.invalidAll(p.child("hostname"), name, label(name))
 	}
 	if name := x.spec.Subdomain; name != "" {
-		c := p.child("subdomain")
-		x.invalidAll(&c, name, label(name))
+		x.invalidAll(p.child("subdomain"), name, label(name))
 	}
 }
 
-func (x *examiner) hostnameOverride(p *place) {
+func (x *examiner) hostnameOverride(p fieldPath) {
 	name := x.spec.HostnameOverride
 	if name == nil {
 		return
 	}
 	c := p.child("hostnameOverride")
 	if x.spec.SetHostnameAsFQDN != nil && *x.spec.SetHostnameAsFQDN {
-		x.forbidden(&c, "may not be specified when setHostnameAsFQDN is true")
+		x.forbidden(c, "may not be specified when setHostnameAsFQDN is true")
 	}
 	if x.spec.HostNetwork {
-		x.forbidden(&c, "may not be specified when hostNetwork is true")
+		x.forbidden(c, "may not be specified when hostNetwork is true")
 	}
 	if len(*name) > hostnameMax {
-		x.errs = append(x.errs, field.TooLong(c.path(), *name, hostnameMax))
+		x.errs = append(x.errs, field.TooLong(x.path(c), *name, hostnameMax))
 	}
-	x.invalidAll(&c, *name, subdomain(*name))
+	x.invalidAll(c, *name, subdomain(*name))
 }
 
 // hostnameMax is Linux's limit.
 const hostnameMax = 64
 
-func (x *examiner) classes(p *place) {
+func (x *examiner) classes(p fieldPath) {
 	if name := x.spec.PriorityClassName; name != "" {
-		c := p.child("priorityClassName")
-		x.invalidAll(&c, name, subdomain(name))
+		x.invalidAll(p.child("priorityClassName"), name, subdomain(name))
 	}
 	if name := x.spec.RuntimeClassName; name != nil {
-		c := p.child("runtimeClassName")
-		x.invalidAll(&c, *name, subdomain(*name))
+		x.invalidAll(p.child("runtimeClassName"), *name, subdomain(*name))
 	}
 	if policy := x.spec.PreemptionPolicy; policy != nil {
 		c := p.child("preemptionPolicy")
 		if *policy == "" {
-			x.required(&c, "")
+			x.required(c, "")
 		} else {
-			oneOf(&x.findings, &c, *policy, corev1.PreemptLowerPriority, corev1.PreemptNever)
+			oneOf(&x.findings, c, *policy, corev1.PreemptLowerPriority, corev1.PreemptNever)
 		}
 	}
 	if x.spec.Overhead != nil {
-		c := p.child("overhead")
-		x.requirements(&c, &corev1.ResourceRequirements{Limits: x.spec.Overhead}, false)
+		x.requirements(p.child("overhead"), &corev1.ResourceRequirements{Limits: x.spec.Overhead}, false)
 	}
 }
 
 // onlyForPods applies the rules that templates need not satisfy.
-func (x *examiner) onlyForPods(p *place) {
+func (x *examiner) onlyForPods(p fieldPath) {
 	s := x.spec
 	if s.ServiceAccountName == "" {
 		volumes := p.child("volumes")
 		for i := range s.Volumes {
 			if s.Volumes[i].Projected != nil {
-				v := volumes.item(i)
-				x.tokensWithoutAccount(&v, s.Volumes[i].Projected)
+				x.tokensWithoutAccount(volumes.item(i), s.Volumes[i].Projected)
 			}
 		}
 	}
@@ -233,42 +193,38 @@ func (x *examiner) onlyForPods(p *place) {
 // ValidateCreate applies the rules that only new pods must satisfy.
 func ValidateCreate(p *corev1.Pod) field.ErrorList {
 	var f findings
-	root := f.at(specPath)
+	root := f.from(specPath)
 	if len(p.Spec.EphemeralContainers) > 0 {
-		c := root.child("ephemeralContainers")
-		f.forbidden(&c, "cannot be set on create")
+		f.forbidden(root.child("ephemeralContainers"), "cannot be set on create")
 	}
 	if p.Spec.NodeName != "" && len(p.Spec.SchedulingGates) > 0 {
-		c := root.child("nodeName")
-		f.forbidden(&c, "cannot be set until all schedulingGates have been cleared")
+		f.forbidden(root.child("nodeName"), "cannot be set until all schedulingGates have been cleared")
 	}
 	return f.errs
 }
 
-func (x *examiner) tokensWithoutAccount(p *place, v *corev1.ProjectedVolumeSource) {
+func (x *examiner) tokensWithoutAccount(p fieldPath, v *corev1.ProjectedVolumeSource) {
 	projected := p.child("projected")
 	sources := projected.child("sources")
 	for i := range v.Sources {
 		if v.Sources[i].ServiceAccountToken != nil {
 			source := sources.item(i)
-			c := source.child("serviceAccountToken")
-			x.forbidden(&c, "must not be specified when serviceAccountName is not set")
+			x.forbidden(source.child("serviceAccountToken"), "must not be specified when serviceAccountName is not set")
 		}
 	}
 }
 
-func (x *examiner) imagesWithoutSpace(p *place, name string, containers []corev1.Container) {
+func (x *examiner) imagesWithoutSpace(p fieldPath, name string, containers []corev1.Container) {
 	for i := range containers {
 		x.imageWithoutSpace(p, name, i, containers[i].Image)
 	}
 }
 
-func (x *examiner) imageWithoutSpace(p *place, name string, i int, image string) {
+func (x *examiner) imageWithoutSpace(p fieldPath, name string, i int, image string) {
 	if len(image) == len(strings.TrimSpace(image)) {
 		return
 	}
 	list := p.child(name)
 	container := list.item(i)
-	c := container.child("image")
-	x.invalid(&c, image, "must not have leading or trailing whitespace")
+	x.invalid(container.child("image"), image, "must not have leading or trailing whitespace")
 }
