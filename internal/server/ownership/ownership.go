@@ -6,6 +6,20 @@
 // values) are compared as Go structs, by shapes that are made once for each type, or as trees, by the library's schema; everything else is the
 // library's work.
 //
+// # What the second way wins
+//
+// The library alone would take several times as long as all the rest of a write. Its benchmarks (CreatePod, PodStatus, RenewLease, ApplyAgain) compare the
+// two, on a busy machine where only the ratio of times says something:
+//
+//	a pod is created        22 allocations instead of 1,266, a thirtieth of the time
+//	its status is written    8 instead of 4,084, a fortieth
+//	a Lease is renewed       3 instead of 392, a fiftieth
+//	a pod is applied again 195 instead of 3,830, a fifteenth
+//
+// Random tests compare the results of both. What is unusual sets odd, and then the library's result counts.
+//
+// # The library's schema
+//
 // The schema of the built-in types, which the library needs, is read when it is first needed. It is kept in a form that is read in a few
 // milliseconds; the text that the library keeps takes a hundred. The shapes need a small part of it only, which is kept as a table.
 package ownership
