@@ -4,15 +4,11 @@ package pods
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/fsnotify/fsnotify"
+	"time"
 
 	"github.com/millrace/millrace/internal/network/nft"
 )
@@ -89,39 +85,32 @@ func heldIn(conn *nft.Conn, t nft.Table) ([]netip.Addr, error) {
 	return all, err
 }
 
-// Watch calls changed after addresses were given or taken back, until ctx ends.
+// watchEvery is how often the directory is looked at. The start of a pod waits for that.
+const watchEvery = 50 * time.Millisecond
+
+// Watch calls changed after addresses were given or taken back, until ctx ends. It looks at the directory's time instead of using inotify: root in a
+// container may use up all of root's inotify instances, and the policies must not depend on that.
 func (g Given) Watch(ctx context.Context, changed func()) error {
 	directory := g.addresses().directory
 	if err := os.MkdirAll(directory, 0o755); err != nil {
 		return err
 	}
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
-		return err
-	}
-	defer watcher.Close()
-	if err := watcher.Add(directory); err != nil {
-		return fmt.Errorf("watch the addresses of pods: %w", err)
-	}
-	changed() // those that were given before
-	for {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	var last time.Time
+	for again := false; ; {
+		info, err := os.Stat(directory)
+		moved := err == nil && !info.ModTime().Equal(last)
+		if moved || again {
+			changed()
+		}
+		if again = moved; moved { // a file may have been made and not yet written, and the time is a few milliseconds coarse
+			last = info.ModTime()
+		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case e, ok := <-watcher.Events:
-			if !ok {
-				return nil
-			}
-			if _, err := netip.ParseAddr(filepath.Base(e.Name)); err == nil {
-				changed()
-			}
-		case err, ok := <-watcher.Errors:
-			if !ok {
-				return nil
-			}
-			if !errors.Is(err, fs.ErrNotExist) {
-				changed() // events were lost
-			}
+		case <-tick.C:
 		}
 	}
 }
