@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/internal/server/auth"
 	"github.com/millrace/millrace/internal/server/pki"
 )
 
@@ -66,7 +65,7 @@ func TestServersAreToldOfAllWhomThisServerTrusts(t *testing.T) {
 	o := millrace.Options{Controllers: []string{}, NoScheduler: true}
 	o.Serving.ClientCAFile = in("clients.crt", keys.Authority.CertPEM, expired.Authority.CertPEM)
 	o.Authentication.ProxyCAFile = in("proxies.crt", keys.ProxyAuthority.CertPEM)
-	o.Authentication.Proxy = auth.FrontProxy{Names: []string{"edge"}, UserHeaders: []string{"x-remote-user", "X-Edge-User"}, GroupHeaders: []string{"X-Edge-Group"}}
+	o.Authentication.Proxy = millrace.FrontProxyOptions{Names: []string{"edge"}, UserHeaders: []string{"x-remote-user", "X-Edge-User"}, GroupHeaders: []string{"X-Edge-Group"}}
 	trust, err := clientset(t, start(t, o)).CoreV1().ConfigMaps("kube-system").Get(t.Context(), "extension-apiserver-authentication", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/internal/server/allocation"
 )
 
 func TestEventsEndWhenTheOptionsSay(t *testing.T) {
@@ -34,7 +33,7 @@ func TestEventsEndWhenTheOptionsSay(t *testing.T) {
 }
 
 func TestNodePortsAreOfTheGivenRange(t *testing.T) {
-	k := clientset(t, start(t, millrace.Options{Controllers: []string{}, NoScheduler: true, NodePorts: allocation.PortRange{First: 8000, Last: 8000}}))
+	k := clientset(t, start(t, millrace.Options{Controllers: []string{}, NoScheduler: true, NodePorts: millrace.PortRange{First: 8000, Last: 8000}}))
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80}}}}
 	made, err := k.CoreV1().Services("default").Create(t.Context(), service, metav1.CreateOptions{})
 	if err != nil || made.Spec.Ports[0].NodePort != 8000 {

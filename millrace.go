@@ -8,156 +8,133 @@
 //
 // Guarantees: when Start returns without an error, the API answers and the default namespaces and the Service "kubernetes" exist.
 // When Close returns, no goroutine, file lock or port of the cluster is left. Clusters share nothing, so many can run side by
-// side. The zero Options keep everything in memory and listen on a free port of the loopback interface.
+// side, and none changes a setting of the process. The zero Options keep everything in memory and listen on a free port of the loopback interface.
 package millrace
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"runtime"
-	"sync"
-	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/millrace/millrace/internal/server/aggregation"
-	"github.com/millrace/millrace/internal/server/custom"
-	"github.com/millrace/millrace/internal/server/fairness"
-	"github.com/millrace/millrace/internal/server/inprocess"
-	"github.com/millrace/millrace/internal/server/metrics"
+	"github.com/millrace/millrace/internal/assembly"
+	"github.com/millrace/millrace/internal/assembly/access"
+	"github.com/millrace/millrace/internal/assembly/address"
+	"github.com/millrace/millrace/internal/assembly/identity"
+	"github.com/millrace/millrace/internal/durable"
+	"github.com/millrace/millrace/internal/server/pki"
 )
 
 // Cluster is a running control plane.
 type Cluster struct {
-	options      Options
-	certificates *certificates
-	address      string         // the listener's address
-	advertised   netip.AddrPort // where pods reach the server; invalid if they cannot
-	inside       *inprocess.Transport
-	metrics      *metrics.Metrics
-	permissions  *permissions         // the authorizers
-	fairness     *fairness.Dispatcher // nil without API Priority and Fairness
-	extensions   extensions
-	// definitions serves custom resources.
-	definitions *custom.Definitions
-	aggregator  *aggregation.Aggregator // serves aggregated API groups
-
-	// stages are the running parts, in the order in which they were started. They are stopped in reverse order.
-	stages []*stage
-	once   sync.Once
-	ending atomic.Bool // Close was called
-	failed chan error
+	running *assembly.List
+	address *address.Address
+	access  *access.Access
 }
 
 // Start starts a cluster and returns when it is ready. ctx only limits the start; Close stops the cluster.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	o.setDefaults()
-	if err := o.checkBubble(); err != nil {
+	if err := o.check(); err != nil {
 		return nil, err
 	}
-	if b := o.LoadBalancer; b != "" && b != "none" && b != balancedByNodes {
-		return nil, fmt.Errorf("%q as the load balancer is neither node nor none", b)
-	}
-	c := &Cluster{options: o, failed: make(chan error, 1)}
-	if err := c.start(ctx); err != nil {
-		return nil, errors.Join(err, c.Close())
-	}
-	return c, nil
+	return start(ctx, &o)
 }
 
 // Config returns the administrator's client configuration. Without a port it is the one of InProcess.
 func (c *Cluster) Config() *rest.Config {
-	if c.options.Listen == noPort {
+	if c.address.Alone() {
 		return c.InProcess()
 	}
-	admin := c.certificates.keys.Keys().Admin
+	return c.config(c.access.Keys().Admin)
+}
+
+// config returns a client configuration with a client certificate.
+func (c *Cluster) config(pair pki.Pair) *rest.Config {
 	return &rest.Config{
 		Host:            c.URL(),
-		TLSClientConfig: rest.TLSClientConfig{CAData: c.authorities(), CertData: admin.CertPEM, KeyData: admin.KeyPEM},
+		TLSClientConfig: rest.TLSClientConfig{CAData: c.access.Authorities(), CertData: pair.CertPEM, KeyData: pair.KeyPEM},
 		QPS:             -1,
 	}
 }
 
 // InProcess returns a client configuration that calls the API without a connection: the same API and the same bytes, without the
 // cost of a network. It can be used until the cluster is closed.
-func (c *Cluster) InProcess() *rest.Config {
-	return &rest.Config{Host: "https://in.process", Transport: c.inside, QPS: -1, WarningHandler: rest.NoWarnings{}}
+func (c *Cluster) InProcess() *rest.Config { return c.address.Config() }
+
+// User returns a client configuration for a user with groups, to which the cluster's roles apply. It has a client certificate
+// that is valid for a year and is not renewed. Without a port, in-process requests carry the user directly.
+func (c *Cluster) User(name string, groups ...string) (*rest.Config, error) {
+	if name == "" {
+		return nil, fmt.Errorf("a user needs a name")
+	}
+	if c.address.Alone() {
+		config, user := c.InProcess(), identity.Component(name)
+		user.Groups = append(append([]string(nil), groups...), user.Groups...)
+		config.Transport = identity.From{User: user, Next: config.Transport}
+		return config, nil
+	}
+	pair, err := c.access.Keys().Client(name, groups, time.Now())
+	if err != nil {
+		return nil, fmt.Errorf("a certificate for %s: %w", name, err)
+	}
+	return c.config(pair), nil
 }
 
 // URL returns the URL of the API, or "" if there is no port. For a server that listens on all addresses it has the loopback
 // address.
-func (c *Cluster) URL() string {
-	if c.options.Listen == noPort {
-		return ""
+func (c *Cluster) URL() string { return c.address.URL() }
+
+// Kubeconfig returns a kubeconfig for the cluster's administrator. Its certificate is valid for a year. After eleven months a new
+// one is made.
+func (c *Cluster) Kubeconfig() []byte {
+	return encodeKubeconfig(c.URL(), c.access.Authorities(), "admin", c.access.Keys().Admin)
+}
+
+// WriteKubeconfig writes the kubeconfig to a file that only its owner can read.
+func (c *Cluster) WriteKubeconfig(path string) error {
+	if err := durable.WriteFile(path, c.Kubeconfig(), 0o600); err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
 	}
-	host, port, err := net.SplitHostPort(c.address)
-	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() {
-		return "https://" + c.address
+	return nil
+}
+
+// UserKubeconfig returns a kubeconfig for a user with groups. Its certificate is signed by the CA in a directory of keys, and valid for as long as life says.
+func UserKubeconfig(keys, server, user string, groups []string, life time.Duration) ([]byte, error) {
+	authority, err := pki.ReadAuthority(keys)
+	if err != nil {
+		return nil, err
 	}
-	return "https://127.0.0.1:" + port
+	pair, err := pki.IssueClient(&authority, user, groups, time.Now(), life)
+	if err != nil {
+		return nil, fmt.Errorf("a certificate for %s: %w", user, err)
+	}
+	return encodeKubeconfig(server, authority.CertPEM, user, pair), nil
+}
+
+func encodeKubeconfig(server string, authorities []byte, user string, pair pki.Pair) []byte {
+	config := clientcmdapi.NewConfig()
+	config.Clusters["millrace"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: authorities}
+	config.AuthInfos[user] = &clientcmdapi.AuthInfo{ClientCertificateData: pair.CertPEM, ClientKeyData: pair.KeyPEM}
+	config.Contexts["millrace"] = &clientcmdapi.Context{Cluster: "millrace", AuthInfo: user}
+	config.CurrentContext = "millrace"
+	b, err := clientcmd.Write(*config)
+	if err != nil {
+		panic(fmt.Sprintf("millrace: a kubeconfig cannot be encoded: %v", err))
+	}
+	return b
 }
 
 // Failed receives an error if a part that must run has ended by itself.
-func (c *Cluster) Failed() <-chan error { return c.failed }
+func (c *Cluster) Failed() <-chan error { return c.running.Failed() }
 
 // Close stops the cluster and waits until nothing of it is running.
-func (c *Cluster) Close() error {
-	var err error
-	c.once.Do(func() {
-		for i := len(c.stages) - 1; i >= 0; i-- {
-			c.options.Logger.Debug("stopping", "part", c.stages[i].name)
-			err = errors.Join(err, c.stages[i].end())
-		}
-	})
-	return err
-}
-
-// stage is one part of a cluster: goroutines that end with a context, and resources that are closed after them.
-type stage struct {
-	name    string
-	cancel  context.CancelCauseFunc
-	running sync.WaitGroup
-	close   func() error
-}
-
-var errClosing = errors.New("the cluster is closing")
-
-// run starts a part. If it ends before the cluster is closed, that is reported to Failed.
-func (c *Cluster) run(name string, parts ...func(context.Context) error) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	s := &stage{name: name, cancel: cancel}
-	c.stages = append(c.stages, s)
-	for _, part := range parts {
-		s.running.Go(func() {
-			err := part(ctx)
-			if ctx.Err() != nil {
-				return
-			}
-			select {
-			case c.failed <- fmt.Errorf("%s ended: %w", name, err):
-			default:
-			}
-		})
-	}
-}
-
-// opened registers something that must be closed.
-func (c *Cluster) opened(name string, close func() error) {
-	c.stages = append(c.stages, &stage{name: name, cancel: func(error) {}, close: close})
-}
-
-func (s *stage) end() error {
-	s.cancel(errClosing)
-	s.running.Wait()
-	if s.close == nil {
-		return nil
-	}
-	return s.close()
-}
+func (c *Cluster) Close() error { return c.running.Close() }
 
 // Version returns the Kubernetes version of the API.
 func Version() version.Info {

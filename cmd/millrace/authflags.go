@@ -14,7 +14,6 @@ import (
 	"github.com/millrace/millrace"
 	"github.com/millrace/millrace/internal/server/auth/chain"
 	"github.com/millrace/millrace/internal/server/auth/oidc"
-	"github.com/millrace/millrace/internal/server/auth/webhook"
 )
 
 // authFlags configure authentication and authorization webhooks, under kube-apiserver's names.
@@ -23,7 +22,7 @@ type authFlags struct {
 	required       []string // claims
 	flags          *pflag.FlagSet
 	authentication millrace.AuthenticationOptions
-	authorization  webhook.AuthorizerOptions
+	authorization  millrace.AuthorizationWebhookOptions
 	config, policy string
 }
 

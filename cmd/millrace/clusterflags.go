@@ -8,7 +8,6 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/internal/server/allocation"
 )
 
 // clusterFlags configure which APIs are served and what objects get, under kube-apiserver's names.
@@ -42,7 +41,7 @@ func (f *clusterFlags) check() error {
 func (f *clusterFlags) apply(o *millrace.Options) {
 	o.RuntimeConfig = f.apis
 	if f.nodePorts.Size > 0 {
-		o.NodePorts = allocation.PortRange{First: int32(f.nodePorts.Base), Last: int32(f.nodePorts.Base + f.nodePorts.Size - 1)}
+		o.NodePorts = millrace.PortRange{First: int32(f.nodePorts.Base), Last: int32(f.nodePorts.Base + f.nodePorts.Size - 1)}
 	}
 	if o.EventTTL = f.eventTTL; o.EventTTL == 0 {
 		o.EventTTL = -1

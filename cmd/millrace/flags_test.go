@@ -212,8 +212,8 @@ func TestARealNodeReplacesTheHollowOneUnlessBothAreWanted(t *testing.T) {
 func TestThresholdsReachTheRealNodeOfUp(t *testing.T) {
 	f := &upFlags{runtime: "cri:unix:///run/x.sock", listen: "127.0.0.1:0", controllers: "*", balancer: "none", eviction: []string{"nodefs.available<1Gi"}}
 	f.data, f.serviceRange = "memory", "10.96.0.0/16"
-	if o, err := f.options(false, nil); err != nil || !maps.Equal(o.Eviction.Words(), map[string]string{"nodefs.available": "1Gi"}) {
-		t.Errorf("%v, %v", o.Eviction.Words(), err)
+	if o, err := f.options(false, nil); err != nil || !maps.Equal(o.Eviction, map[string]string{"nodefs.available": "1Gi"}) {
+		t.Errorf("%v, %v", o.Eviction, err)
 	}
 	f.eviction = []string{"nodefs.available=1Gi"}
 	if _, err := f.options(false, nil); err == nil {

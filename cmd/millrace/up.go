@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace"
+	"github.com/millrace/millrace/internal/kubelet/pressure"
 )
 
 // upFlags are the flags of `millrace up`.
@@ -84,8 +85,11 @@ func (f *upFlags) options(nodesGiven bool, log *slog.Logger) (millrace.Options, 
 		return o, fmt.Errorf("--runtime %q is neither hollow nor cri:SOCKET", f.runtime)
 	}
 	o.Runtime, o.KubeletRoot, o.CNI = socket, f.kubeletRoot, f.cni
-	if o.Eviction, err = thresholds("eviction-hard", f.eviction, "<"); err != nil {
+	if o.Eviction, err = split("eviction-hard", f.eviction, "<"); err != nil {
 		return o, err
+	}
+	if _, err := pressure.Parse(o.Eviction); err != nil {
+		return o, fmt.Errorf("--eviction-hard: %w", err)
 	}
 	if f.podRange != "none" {
 		if _, err := prefixes("cluster-cidr", f.podRange); err != nil {

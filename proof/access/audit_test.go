@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/internal/server/audit"
 )
 
 // audited adds an audit log with a policy to some options.
@@ -30,7 +29,7 @@ func audited(t *testing.T, o millrace.Options, rules string) (millrace.Options, 
 	if err := os.WriteFile(policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n"+rules), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o.Audit = millrace.AuditOptions{PolicyFile: policy, Log: audit.FileOptions{Path: log}}
+	o.Audit = millrace.AuditOptions{PolicyFile: policy, Log: millrace.AuditFileOptions{Path: log}}
 	return o, func() (events []auditv1.Event) {
 		t.Helper()
 		text, err := os.ReadFile(log)

@@ -22,7 +22,20 @@ const root = "../.."
 // that is not listed: an import between directories is a decision.
 var arrows = map[string][]string{
 	"cmd": {"", "server", "controllers", "scheduler", "kubelet", "network", "loop", "informer", "queue", "faults"},
-	"":    {"server", "controllers", "scheduler", "kubelet", "network", "metricsapi", "loop", "informer", "queue", "internal"},
+	"":    {"assembly", "server", "controllers", "kubelet", "internal"},
+
+	// The parts of a cluster, from the last one to the first.
+	"assembly/nodes":      {"assembly/list", "assembly/loops", "assembly/access", "assembly/address", "assembly/identity", "kubelet", "network", "informer", "loop"},
+	"assembly/loops":      {"assembly/list", "assembly/access", "assembly/address", "assembly/identity", "controllers", "scheduler", "server/auth", "loop", "queue"},
+	"assembly/web":        {"assembly/list", "assembly/extensions", "assembly/access", "assembly/storage", "assembly/address", "server"},
+	"assembly/extensions": {"assembly/list", "assembly/objects", "assembly/plugins", "assembly/access", "assembly/storage", "assembly/address", "assembly/identity", "metricsapi", "server"},
+	"assembly/objects":    {"assembly/list", "assembly/access", "assembly/storage", "assembly/address", "assembly/identity", "server"},
+	"assembly/plugins":    {"assembly/list", "assembly/access", "assembly/storage", "assembly/address", "server"},
+	"assembly/access":     {"assembly/list", "assembly/storage", "assembly/address", "assembly/identity", "server"},
+	"assembly/storage":    {"assembly/list", "server", "internal"},
+	"assembly/address":    {"assembly/list", "assembly/identity", "server/inprocess"},
+	"assembly/identity":   {"server/auth", "loop"},
+	"assembly/list":       {},
 
 	// The server, from top to bottom.
 	"server/openapi":     {"server/resource", "internal"},
@@ -133,9 +146,9 @@ func packages(t *testing.T) []pkg {
 }
 
 // wings are the directories below internal that are rooms of their own; the small packages beside them are one room together.
-var wings = []string{"server", "controllers", "scheduler", "kubelet", "network", "metricsapi", "demand"}
+var wings = []string{"assembly", "server", "controllers", "scheduler", "kubelet", "network", "metricsapi", "demand"}
 
-// room returns the directory to which a package belongs: its first path element, that of a wing without "internal", and below server the
+// room returns the directory to which a package belongs: its first path element, that of a wing without "internal", and below server and assembly the
 // first two.
 func room(path string) string {
 	whole := path
@@ -150,7 +163,9 @@ func room(path string) string {
 		return ""
 	case parts[0] == "scheduler" && !strings.HasPrefix(whole, "internal/"):
 		return "public scheduler"
-	case parts[0] == "server" && len(parts) > 1:
+	case path == "assembly":
+		return "assembly/list"
+	case (parts[0] == "server" || parts[0] == "assembly") && len(parts) > 1:
 		return parts[0] + "/" + parts[1]
 	}
 	return parts[0]

@@ -17,21 +17,25 @@ import (
 
 // Transport is an http.RoundTripper that calls a handler.
 type Transport struct {
-	handler http.Handler
 	context func(context.Context) context.Context
 	stop    context.CancelCauseFunc
 	ends    context.Context
 
 	workers workers.Pool
 
-	mu     sync.RWMutex
-	closed bool // guarded by mu
+	mu      sync.RWMutex // guards what follows
+	handler http.Handler
+	closed  bool
 }
 
-// ErrClosed is the error of requests after Close.
-var ErrClosed = errors.New("the server in this process has been closed")
+var (
+	// ErrClosed is the error of requests after Close.
+	ErrClosed = errors.New("the server in this process has been closed")
+	// ErrNotServing is the error of requests while there is no handler.
+	ErrNotServing = errors.New("the server in this process does not serve yet")
+)
 
-// New makes a transport to a handler. inContext, if not nil, adds to the context what the handler needs to know about the caller.
+// New makes a transport to a handler; if that is nil, Serve sets it later. inContext, if not nil, adds to the context what the handler needs to know about the caller.
 func New(h http.Handler, inContext func(context.Context) context.Context) *Transport {
 	t := &Transport{handler: h, context: inContext}
 	if inContext == nil {
@@ -39,6 +43,13 @@ func New(h http.Handler, inContext func(context.Context) context.Context) *Trans
 	}
 	t.ends, t.stop = context.WithCancelCause(context.Background())
 	return t
+}
+
+// Serve sets the handler of the requests from now on.
+func (t *Transport) Serve(h http.Handler) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.handler = h
 }
 
 // Close ends all requests and waits until their handlers have returned.
@@ -53,9 +64,9 @@ func (t *Transport) Close() {
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	x := t.exchange(r)
-	if !t.serve(x) {
+	if err := t.serve(x); err != nil {
 		x.end()
-		return nil, ErrClosed
+		return nil, err
 	}
 	select {
 	case <-x.answer.started:
@@ -77,7 +88,6 @@ type exchange struct {
 func (t *Transport) exchange(r *http.Request) *exchange {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	x := &exchange{
-		handler: t.handler,
 		request: r.Clone(t.context(ctx)),
 		answer:  &answer{header: http.Header{}, started: make(chan struct{}), context: ctx, cancel: cancel},
 		unhook:  context.AfterFunc(t.ends, func() { cancel(ErrClosed) }),
@@ -98,14 +108,19 @@ func (x *exchange) end() {
 	x.answer.cancel(nil)
 }
 
-// serve starts an exchange on a goroutine. It returns false after Close.
-func (t *Transport) serve(x *exchange) bool {
+// serve starts an exchange on a goroutine.
+func (t *Transport) serve(x *exchange) error {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	if !t.closed {
-		t.workers.Start(x)
+	switch {
+	case t.closed:
+		return ErrClosed
+	case t.handler == nil:
+		return ErrNotServing
 	}
-	return !t.closed
+	x.handler = t.handler
+	t.workers.Start(x)
+	return nil
 }
 
 // Do calls the handler and ends the answer; if the handler panicked, with an error.

@@ -222,3 +222,20 @@ func BenchmarkRequest(b *testing.B) {
 		res.Body.Close()
 	}
 }
+
+func TestRequestsFailUntilThereIsAHandler(t *testing.T) {
+	transport := inprocess.New(nil, nil)
+	defer transport.Close()
+	if _, err := ask(t.Context(), transport, http.MethodGet, ""); !errors.Is(err, inprocess.ErrNotServing) {
+		t.Errorf("%v", err)
+	}
+	transport.Serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	res, err := ask(t.Context(), transport, http.MethodGet, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusTeapot {
+		t.Errorf("answered with %d", res.StatusCode)
+	}
+}

@@ -14,7 +14,9 @@ import (
 
 // Options says what is measured. Nil fields are omitted.
 type Options struct {
-	Cache *watchcache.Cache
+	// Registry gets the metrics; nil makes one.
+	Registry *prometheus.Registry
+	Cache    *watchcache.Cache
 	// InFlight returns the number of requests that are being served, without watches.
 	InFlight func() (reading, changing int)
 	Version  version.Info
@@ -29,7 +31,10 @@ type Metrics struct {
 
 // New makes the metrics of a cluster.
 func New(o Options) *Metrics {
-	m := &Metrics{Registry: prometheus.NewRegistry(), requests: newRequests()}
+	m := &Metrics{Registry: o.Registry, requests: newRequests()}
+	if m.Registry == nil {
+		m.Registry = prometheus.NewRegistry()
+	}
 	m.Registry.MustRegister(m.requests, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build(o.Version))
 	if o.Cache != nil {
 		m.Registry.MustRegister(&cached{o.Cache})

@@ -1,4 +1,4 @@
-package millrace
+package storage
 
 import (
 	"cmp"

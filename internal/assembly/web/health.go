@@ -1,4 +1,4 @@
-package millrace
+package web
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/millrace/millrace/internal/assembly"
 	"github.com/millrace/millrace/internal/server/apiserver"
-	"github.com/millrace/millrace/internal/server/registry"
 	"github.com/millrace/millrace/internal/server/watchcache"
 )
 
@@ -49,38 +49,35 @@ var started = []string{
 	"poststarthook/apiservice-openapiv3-controller",
 }
 
-// storeAnswers is the check whether the store answers.
-func storeAnswers(reg *registry.Registry) func(context.Context) error {
-	return func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-		defer cancel()
-		_, err := reg.Store.Revision(ctx)
-		return err
-	}
+// storeAnswers checks whether the store answers.
+func (w *Web) storeAnswers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	_, err := w.storage.Registry.Store.Revision(ctx)
+	return err
 }
 
 // checks are the checks of /livez, /readyz and /healthz.
-func (c *Cluster) checks(reg *registry.Registry, cache *watchcache.Cache) []apiserver.Check {
-	answers := storeAnswers(reg)
+func (w *Web) checks() []apiserver.Check {
 	follows := func(context.Context) error {
-		if !cache.Ready() {
+		if !w.storage.Cache.Ready() {
 			return watchcache.ErrNotReady
 		}
 		return nil
 	}
 	all := []apiserver.Check{
-		{Name: "etcd", Live: true, Do: answers},
-		{Name: "etcd-readiness", ReadyOnly: true, Do: answers},
+		{Name: "etcd", Live: true, Do: w.storeAnswers},
+		{Name: "etcd-readiness", ReadyOnly: true, Do: w.storeAnswers},
 		{Name: "informer-sync", ReadyOnly: true, Do: follows},
-		{Name: "storage-space", Do: func(context.Context) error { return reg.Store.Writable() }},
+		{Name: "storage-space", Do: func(context.Context) error { return w.storage.Registry.Store.Writable() }},
 		{Name: "watch-cache", Do: follows},
 	}
 	for _, name := range started {
 		all = append(all, apiserver.Check{Name: name, Live: true, Do: func(context.Context) error { return nil }})
 	}
 	return append(all, apiserver.Check{Name: "shutdown", ReadyOnly: true, Quiet: true, Do: func(context.Context) error {
-		if c.ending.Load() {
-			return errClosing
+		if w.ending.Load() {
+			return assembly.ErrClosing
 		}
 		return nil
 	}})
@@ -95,8 +92,7 @@ const (
 
 // components tells how the other components are, as `kubectl get componentstatuses` shows it. Those of this process are well as long as it runs: if one
 // of them fails, the process ends.
-func (c *Cluster) components(reg *registry.Registry) apiserver.Live {
-	store := storeAnswers(reg)
+func (w *Web) components() apiserver.Live {
 	inside := func(context.Context) (string, error) { return "ok", nil }
 	all := []struct {
 		name  string
@@ -104,12 +100,12 @@ func (c *Cluster) components(reg *registry.Registry) apiserver.Live {
 	}{
 		{"scheduler", inside},
 		{"controller-manager", inside},
-		{"etcd-0", func(ctx context.Context) (string, error) { return "ok", store(ctx) }},
+		{"etcd-0", func(ctx context.Context) (string, error) { return "ok", w.storeAnswers(ctx) }},
 	}
-	if c.options.NoScheduler {
+	if w.o.SchedulerElsewhere {
 		all[0].check = func(ctx context.Context) (string, error) { return askHealth(ctx, schedulerHealth) }
 	}
-	if len(c.options.Controllers) == 0 {
+	if w.o.ControllersElsewhere {
 		all[1].check = func(ctx context.Context) (string, error) { return askHealth(ctx, controllersHealth) }
 	}
 	return func(ctx context.Context) runtime.Object {

@@ -1,4 +1,4 @@
-package millrace
+package storage
 
 import (
 	"context"
@@ -6,32 +6,25 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/millrace/millrace/internal/assembly"
 	"github.com/millrace/millrace/internal/server/encryption"
 	"github.com/millrace/millrace/internal/server/registry"
 	"github.com/millrace/millrace/internal/server/resource/builtin"
 	"github.com/millrace/millrace/internal/server/store"
 )
 
-// EncryptionOptions configure encryption at rest. Without a file nothing is encrypted.
-type EncryptionOptions struct {
-	// File is an EncryptionConfiguration of apiserver.config.k8s.io/v1. With Reload it is reloaded when it changes.
-	File   string
-	Reload bool
-}
-
 // encrypted wraps the store as the options say.
-func (c *Cluster) encrypted(ctx context.Context, s store.Store) (store.Store, error) {
-	o := c.options.Encryption
-	if o.File == "" {
-		return s, nil
+func (s *Storage) encrypted(ctx context.Context, l *assembly.List) (store.Store, error) {
+	if s.o.EncryptionFile == "" {
+		return s.Store, nil
 	}
-	e, err := encryption.Open(ctx, encryption.Options{File: o.File, Reload: o.Reload, Resource: resourceOfKeys(), Logger: c.options.Logger})
+	e, err := encryption.Open(ctx, encryption.Options{File: s.o.EncryptionFile, Reload: s.o.ReloadEncryption, Resource: resourceOfKeys(), Logger: s.o.Logger})
 	if err != nil {
 		return nil, err
 	}
-	c.opened("encryption", e.Close)
-	c.run("encryption configuration", e.Run)
-	return store.Transform(s, e), nil
+	l.Opened("encryption", e.Close)
+	l.Run("encryption configuration", e.Run)
+	return store.Transform(s.Store, e), nil
 }
 
 // resourceOfKeys returns a function that finds the resource of a key: built-in kinds have Kubernetes' keys, all others their

@@ -1,14 +1,15 @@
-package millrace
+package access
 
 import (
 	"crypto/tls"
+	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/millrace/millrace/internal/assembly"
 	"github.com/millrace/millrace/internal/server/pki"
 )
 
@@ -32,15 +33,16 @@ func TestTheCertificateOfANameIsServedAndReadAgain(t *testing.T) {
 	certFile, keyFile := filepath.Join(directory, "tls.crt"), filepath.Join(directory, "tls.key")
 	synctest.Test(t, func(t *testing.T) {
 		first := writePair(t, "named.example", certFile, keyFile)
-		o := Options{Listen: noPort, Controllers: []string{}, NoScheduler: true}
-		o.Serving.TLS = TLSOptions{MinVersion: tls.VersionTLS13, Named: []NamedCertificateFiles{{CertFile: certFile, KeyFile: keyFile}}}
-		c, err := Start(t.Context(), o)
+		log := slog.New(slog.DiscardHandler)
+		o := &Options{Logger: log, TLS: TLS{MinVersion: tls.VersionTLS13, Named: []NamedPair{{CertFile: certFile, KeyFile: keyFile}}}}
+		l := assembly.New(log)
+		defer l.Close()
+		c, err := o.openCertificates(nil, l)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close()
 		served := func() *tls.Certificate {
-			config, err := c.certificates.tls(o.Serving.TLS).GetConfigForClient(&tls.ClientHelloInfo{ServerName: "named.example"})
+			config, err := c.TLS().GetConfigForClient(&tls.ClientHelloInfo{ServerName: "named.example"})
 			if err != nil || config.MinVersion != tls.VersionTLS13 {
 				t.Fatalf("%v, %v", config, err)
 			}
@@ -55,16 +57,4 @@ func TestTheCertificateOfANameIsServedAndReadAgain(t *testing.T) {
 			t.Error("the replaced certificate is still served")
 		}
 	})
-}
-
-func TestAMissingCertificateOfANameEndsTheStart(t *testing.T) {
-	o := Options{Listen: noPort, Controllers: []string{}, NoScheduler: true}
-	o.Serving.TLS.Named = []NamedCertificateFiles{{CertFile: "none.crt", KeyFile: "none.key"}}
-	c, err := Start(t.Context(), o)
-	if err == nil {
-		c.Close()
-	}
-	if err == nil || !strings.Contains(err.Error(), "failed to load SNI cert and key: open none.crt") {
-		t.Errorf("%v", err)
-	}
 }
