@@ -10,9 +10,9 @@ import (
 
 // Errors of informers and registrations.
 var (
-	ErrStopped = dispatch.ErrStopped
-	ErrClosed  = dispatch.ErrClosed
-	ErrRunning = errors.New("informer is running or has run already")
+	ErrStopped error = dispatch.ErrStopped
+	ErrClosed  error = dispatch.ErrClosed
+	ErrRunning       = errors.New("informer is running or has run already")
 )
 
 // HandlerPanic is reported when a handler has panicked. The handler is called again for the next change.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/millrace/millrace/internal/server/auth"
 	"github.com/millrace/millrace/loop"
-	"github.com/millrace/millrace/loop/secure"
+	"github.com/millrace/millrace/cmd/millrace/internal/secure"
 )
 
 // accessFlags configure who may ask a component for its metrics, under the names of kube-controller-manager and kube-scheduler.

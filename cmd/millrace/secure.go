@@ -19,7 +19,7 @@ import (
 
 	"github.com/millrace/millrace/internal/server/pki"
 	"github.com/millrace/millrace/loop"
-	"github.com/millrace/millrace/loop/secure"
+	"github.com/millrace/millrace/cmd/millrace/internal/secure"
 	"github.com/millrace/millrace/queue/prommetrics"
 )
 

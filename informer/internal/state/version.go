@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace/informer/internal/wire"
+	"github.com/millrace/millrace/informer/key"
 )
 
 // Version is one state of one object. It is immutable except for decoded, which caches the decoded object, Superseded,
@@ -37,7 +38,7 @@ type term struct {
 // Describe returns a version of the object without its content.
 func Describe[T any](object metav1.Object) *Version[T] {
 	return &Version[T]{
-		Key: KeyOf(object), Revision: ParseRevision(object.GetResourceVersion()), UID: wire.HashUID(string(object.GetUID())),
+		Key: key.Of(object), Revision: ParseRevision(object.GetResourceVersion()), UID: wire.HashUID(string(object.GetUID())),
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/millrace/millrace"
-	"github.com/millrace/millrace/loop/secure"
+	"github.com/millrace/millrace/cmd/millrace/internal/secure"
 	"github.com/millrace/millrace/millracetest"
 )
 
