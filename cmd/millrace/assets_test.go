@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/millrace/millrace/cmd/millrace/internal/apiserver"
+	"github.com/millrace/millrace/cmd/millrace/internal/assets"
 	"github.com/millrace/millrace/cmd/millrace/internal/starting"
 	"github.com/millrace/millrace/internal/server/pki"
 )
@@ -28,7 +29,7 @@ import (
 func TestMain(m *testing.M) {
 	starting.Done()
 	name := filepath.Base(os.Args[0])
-	if _, ok := assets[name]; ok || name == "millrace" {
+	if _, ok := assets.Commands[name]; ok || name == "millrace" {
 		main()
 		return
 	}
@@ -96,10 +97,10 @@ func ready(t *testing.T, url string) {
 // Does what controller-runtime's envtest does: its own certificates, flags and health checks, a client certificate, and SIGTERM.
 func TestADirectoryOfAssetsServesATestSuite(t *testing.T) {
 	directory, certs := filepath.Join(t.TempDir(), "assets"), t.TempDir()
-	if err := makeAssets(directory); err != nil {
+	if err := assets.MakeAssets(directory); err != nil {
 		t.Fatal(err)
 	}
-	if err := makeAssets(directory); err != nil {
+	if err := assets.MakeAssets(directory); err != nil {
 		t.Fatalf("a second time: %v", err)
 	}
 	serving, clients, tokens := openKeys(t), openKeys(t), openKeys(t)
@@ -178,51 +179,11 @@ func TestKubectlIsMadeOnlyIfItMayBeCalled(t *testing.T) {
 	}
 }
 
-func TestAStandInIsDistinguishedFromAnEtcd(t *testing.T) {
-	one := httptest.NewServer(&standIn{})
-	defer one.Close()
-	real := httptest.NewServer(http.NotFoundHandler())
-	defer real.Close()
-	claim := func(url string) (bool, func(), error) { return claimStandIn(t.Context(), []string{url}) }
-	if isOne, _, err := claim(real.URL); isOne || err != nil {
-		t.Errorf("an etcd: %v, %v", isOne, err)
-	}
-	if isOne, _, err := claim("http://127.0.0.1:1"); isOne || err != nil {
-		t.Errorf("nobody: %v, %v", isOne, err)
-	}
-	isOne, release, err := claim(one.URL)
-	if !isOne || err != nil {
-		t.Fatalf("a stand-in: %v, %v", isOne, err)
-	}
-	if isOne, _, err := claim(one.URL); !isOne || err == nil {
-		t.Errorf("a stand-in that is claimed: %v, %v", isOne, err)
-	}
-	release()
-	for deadline := time.Now().Add(time.Minute); ; { // the stand-in notices the end by the closed connection
-		isOne, release, err := claim(one.URL)
-		if isOne && err == nil {
-			release()
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("after its release: %v, %v", isOne, err)
-		}
-	}
-	res, err := http.Get(one.URL + "/v3/kv/range")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusNotImplemented {
-		t.Errorf("data is asked for: %v", res.Status)
-	}
-}
-
 func TestAServingCertificateOfAnotherCAIsServedAsItIs(t *testing.T) {
 	directory := t.TempDir()
-	f := &apiserverFlags{certDir: directory}
-	f.data, f.serviceRange, f.bindAddress, f.port, f.prefix = "memory", "10.0.0.0/24", "127.0.0.1", 0, registryPrefix
-	f.maxRequests, f.maxChanges, f.minRequestTimeout, f.requestTimeout = 1, 1, 1, time.Second
+	f := &apiserver.Flags{CertDir: directory}
+	f.Data, f.ServiceRange, f.BindAddress, f.Port, f.Prefix = "memory", "10.0.0.0/24", "127.0.0.1", 0, apiserver.RegistryPrefix
+	f.MaxRequests, f.MaxChanges, f.MinRequestTimeout, f.RequestTimeout = 1, 1, 1, time.Second
 	k := openKeys(t)
 	for step, want := range []string{directory, "", directory} {
 		switch step {
@@ -237,7 +198,7 @@ func TestAServingCertificateOfAnotherCAIsServedAsItIs(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		o, err := f.options(nil)
+		o, err := f.Options(nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace/millrace/cmd/millrace/internal/kubelet"
 )
 
 func TestHollowNodesAreNodesAndNotTheUserOfTheKubeconfig(t *testing.T) {
@@ -63,12 +65,12 @@ func TestHollowNodesAreNodesAndNotTheUserOfTheKubeconfig(t *testing.T) {
 			continue
 		}
 		user := event.ImpersonatedUser.Username
-		if seen[user] = true; event.ObjectRef.Name != "" && user != nodeUserPrefix+event.ObjectRef.Name {
+		if seen[user] = true; event.ObjectRef.Name != "" && user != kubelet.NodeUserPrefix+event.ObjectRef.Name {
 			t.Errorf("%q writes the %s of %s", user, event.ObjectRef.Resource, event.ObjectRef.Name)
 		}
 	}
 	for _, name := range []string{"hollow-0", "hollow-1"} {
-		if !seen[nodeUserPrefix+name] {
+		if !seen[kubelet.NodeUserPrefix+name] {
 			t.Errorf("nothing was written as %s: %v", name, seen)
 		}
 	}

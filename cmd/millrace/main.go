@@ -6,37 +6,38 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/millrace/internal/apiserver"
+	"github.com/millrace/millrace/cmd/millrace/internal/assets"
+	"github.com/millrace/millrace/cmd/millrace/internal/controllers"
+	"github.com/millrace/millrace/cmd/millrace/internal/faults"
+	"github.com/millrace/millrace/cmd/millrace/internal/kubeconfig"
+	"github.com/millrace/millrace/cmd/millrace/internal/kubectl"
+	"github.com/millrace/millrace/cmd/millrace/internal/kubelet"
 	_ "github.com/millrace/millrace/cmd/millrace/internal/language" // must be initialized before kubectl
+	"github.com/millrace/millrace/cmd/millrace/internal/memory"
+	"github.com/millrace/millrace/cmd/millrace/internal/network"
+	"github.com/millrace/millrace/cmd/millrace/internal/scheduler"
+	"github.com/millrace/millrace/cmd/millrace/internal/serving"
 	"github.com/millrace/millrace/cmd/millrace/internal/starting"
+	"github.com/millrace/millrace/cmd/millrace/internal/token"
+	"github.com/millrace/millrace/cmd/millrace/internal/up"
 )
 
 func main() {
 	starting.Done()
-	if code, called := plugin(); called {
+	if code, called := network.Plugin(); called {
 		os.Exit(code)
 	}
 	if os.Getenv("GOGC") == "" {
-		garbage.start()
+		memory.Garbage.Start()
 	}
 	if err := commandFor(os.Args[0], os.Args[1:]).Execute(); err != nil && !errors.Is(err, context.Canceled) {
-		fmt.Fprintln(os.Stderr, "millrace:", line(err))
+		fmt.Fprintln(os.Stderr, "millrace:", serving.Line(err))
 		os.Exit(1)
-	}
-}
-
-// untilSignal runs a command until a signal arrives: the first one stops it in order, the second one kills it. The built-in
-// kubectl handles signals itself.
-func untilSignal(run func(context.Context, *cobra.Command) error) func(*cobra.Command, []string) error {
-	return func(c *cobra.Command, _ []string) error {
-		ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		defer context.AfterFunc(ctx, stop)()
-		return run(ctx, c)
 	}
 }
 
@@ -49,7 +50,22 @@ func root() *cobra.Command {
 		SilenceErrors: true,
 	}
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return fmt.Errorf("%w: see %s --help", err, c.CommandPath()) })
-	c.AddCommand(upCommand(), apiserverCommand(), controllersCommand(), schedulerCommand(), kubeletCommand(), dnsCommand(), proxyCommand(), networkCommand(),
-		faultsCommand(), tokenCommand(), kubeconfigCommand(), assetsCommand(), versionCommand())
+	c.AddCommand(up.Command(), apiserver.Command(), controllers.Command(), scheduler.Command(), kubelet.Command(), network.DNSCommand(), network.ProxyCommand(), network.Command(),
+		faults.Command(), token.Command(), kubeconfig.Command(), assets.Command(), versionCommand())
+	return c
+}
+
+// commandFor returns the command for the program's name and arguments: of an asset only that command, otherwise all commands. kubectl is left
+// out if another command is called: it consists of a hundred commands, of which 0.5 MB would stay for as long as the process lives.
+func commandFor(calledAs string, args []string) *cobra.Command {
+	if asset, ok := assets.Commands[filepath.Base(calledAs)]; ok {
+		c := asset()
+		c.SilenceUsage, c.SilenceErrors = true, true
+		return c
+	}
+	c := root()
+	if called, _, err := c.Find(args); err != nil || called == c {
+		c.AddCommand(kubectl.Command())
+	}
 	return c
 }

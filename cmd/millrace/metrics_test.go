@@ -21,6 +21,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/millrace/millrace"
+	"github.com/millrace/millrace/cmd/millrace/internal/client"
+	"github.com/millrace/millrace/cmd/millrace/internal/ports"
 	"github.com/millrace/millrace/internal/controllers"
 	loopmetrics "github.com/millrace/millrace/internal/controllers/prommetrics"
 	schedulermetrics "github.com/millrace/millrace/internal/scheduler/prommetrics"
@@ -128,10 +130,10 @@ func processMetrics(t *testing.T) *prometheus.Registry {
 	if _, err := requestmetrics.NewRequests(r); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newTelling(r, loop.ClientsFor(fake.NewClientset()), nil); err != nil {
+	if _, err := ports.NewTelling(r, loop.ClientsFor(fake.NewClientset()), nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := measured(&loop.Election{Lease: loop.Key{Name: "lease"}}, r); err != nil {
+	if _, err := client.Measured(&loop.Election{Lease: loop.Key{Name: "lease"}}, r); err != nil {
 		t.Fatal(err)
 	}
 	return r

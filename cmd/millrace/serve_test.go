@@ -4,17 +4,13 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -24,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/millrace/millrace"
+	"github.com/millrace/millrace/cmd/millrace/internal/serving"
 	"github.com/millrace/millrace/internal/server/store/etcd"
 )
 
@@ -214,45 +211,8 @@ func TestAnEtcdThatDoesNotAnswerIsNamedInTheError(t *testing.T) {
 	if err == nil {
 		t.Fatal("it answers")
 	}
-	err = explain(err, millrace.Options{Etcd: millrace.EtcdOptions{Servers: servers}}, "--listen")
+	err = serving.Explain(err, millrace.Options{Etcd: millrace.EtcdOptions{Servers: servers}}, "--listen")
 	if !strings.HasPrefix(err.Error(), "no etcd answers at http://127.0.0.1:1: start it, or correct --etcd-servers") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("%v", err)
 	}
-}
-
-// renewing is a cluster whose certificates have been renewed some number of times. Writing its kubeconfig fails once.
-type renewing struct {
-	renewals int
-	failed   bool
-	written  []string
-}
-
-func (r *renewing) Kubeconfig() []byte { return fmt.Append(nil, "kubeconfig ", r.renewals) }
-
-func (r *renewing) WriteKubeconfig(string) error {
-	if !r.failed {
-		r.failed = true
-		return errors.New("no space")
-	}
-	r.written = append(r.written, string(r.Kubeconfig()))
-	return nil
-}
-
-func TestTheKubeconfigIsWrittenAgainWhenItsCertificateIsRenewed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		c := &renewing{}
-		var keeping sync.WaitGroup
-		keeping.Go(func() { keepKubeconfig(ctx, c, "kubeconfig", slog.New(slog.DiscardHandler)) })
-		for _, wait := range []time.Duration{rewriteEvery, 3 * rewriteEvery, rewriteEvery} {
-			time.Sleep(wait + time.Minute)
-			synctest.Wait()
-			c.renewals++
-		}
-		cancel()
-		keeping.Wait()
-		if got := strings.Join(c.written, ", "); got != "kubeconfig 1, kubeconfig 2" {
-			t.Errorf("written: %s", got)
-		}
-	})
 }

@@ -9,18 +9,24 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/millrace/millrace/cmd/millrace/internal/apiserver"
+	"github.com/millrace/millrace/cmd/millrace/internal/controllers"
+	"github.com/millrace/millrace/cmd/millrace/internal/flags"
+	"github.com/millrace/millrace/cmd/millrace/internal/kubelet"
+	"github.com/millrace/millrace/cmd/millrace/internal/scheduler"
 )
 
 // peers are the programs of Kubernetes whose flags ours accept.
 var peers = []struct {
 	name     string
 	register func(c *cobra.Command)
-	unused   unusedFlags
+	unused   flags.Unused
 }{
-	{"kube-apiserver", func(c *cobra.Command) { (&apiserverFlags{}).register(c) }, unusedOfServer},
-	{"kube-controller-manager", func(c *cobra.Command) { (&controllersFlags{}).register(c) }, unusedByControllers},
-	{"kube-scheduler", func(c *cobra.Command) { (&schedulerFlags{}).register(c) }, unusedByClients},
-	{"kubelet", func(c *cobra.Command) { (&kubeletFlags{}).registerAll(c) }, unusedByKubelet},
+	{"kube-apiserver", func(c *cobra.Command) { (&apiserver.Flags{}).Register(c) }, flags.UnusedByServer},
+	{"kube-controller-manager", func(c *cobra.Command) { (&controllers.Flags{}).Register(c) }, flags.UnusedByControllers},
+	{"kube-scheduler", func(c *cobra.Command) { (&scheduler.Flags{}).Register(c) }, flags.UnusedByClients},
+	{"kubelet", func(c *cobra.Command) { (&kubelet.Flags{}).RegisterAll(c) }, flags.UnusedByKubelet},
 }
 
 // parse returns the flags of a program after they have parsed a command line.
@@ -79,7 +85,7 @@ func TestFlagsWithoutEffectHaveTheTypesOfKubernetes(t *testing.T) {
 	for _, peer := range peers {
 		types := typesOf(t, peer.name)
 		for _, some := range peer.unused {
-			for _, name := range some.names {
+			for _, name := range some.Names {
 				value, known := values[types[name]]
 				if !known {
 					t.Errorf("--%s of %s has no type: %q", name, peer.name, types[name])
@@ -116,13 +122,13 @@ func TestOneWarningNamesTheFlagsWithoutEffect(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	unusedOfServer.warn(fl, "kube-apiserver", slog.New(slog.NewTextHandler(&out, nil)))
+	flags.UnusedByServer.Warn(fl, "kube-apiserver", slog.New(slog.NewTextHandler(&out, nil)))
 	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=WARN") || !strings.Contains(got, `flags="--enable-bootstrap-token-auth --feature-gates --vmodule"`) {
 		t.Errorf("the log has %s", got)
 	}
 	out.Reset()
 	fl, _ = apiserverFlagsOf(t, "--secure-port=0")
-	if unusedOfServer.warn(fl, "kube-apiserver", slog.New(slog.NewTextHandler(&out, nil))); out.Len() > 0 {
+	if flags.UnusedByServer.Warn(fl, "kube-apiserver", slog.New(slog.NewTextHandler(&out, nil))); out.Len() > 0 {
 		t.Errorf("without such a flag the log has %s", out.String())
 	}
 }

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package memory
+
+import "runtime/debug"
+
+// GiveBack releases unused heap.
+func GiveBack([]string) { debug.FreeOSMemory() }

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package network
+
+func Plugin() (code int, called bool) { return 0, false }

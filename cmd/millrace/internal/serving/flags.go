@@ -1,0 +1,175 @@
+// Package serving has what the commands have in common that serve the API, and runs a cluster for them until it is ended.
+package serving
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace"
+	"github.com/millrace/millrace/cmd/millrace/internal/flags"
+	"github.com/millrace/millrace/cmd/millrace/internal/memory"
+	"github.com/millrace/millrace/internal/server/allocation"
+)
+
+// Flags are the flags of commands that serve the API.
+type Flags struct {
+	Data, kubeconfig                  string
+	EtcdServers                       []string
+	etcdCert, etcdKey, etcdCA         string
+	tokenFile, ServiceRange, clientCA string
+	hosts                             []string
+	etcdTimeout                       time.Duration
+	advertise                         string
+	privileged                        bool
+	auditFlags                        auditFlags
+	AuthFlags                         authFlags
+	Log                               flags.Log
+}
+
+func (f *Flags) Add(c *cobra.Command) {
+	fl := c.Flags()
+	fl.StringVar(&f.Data, "data", DefaultData(), `directory that stores the cluster; "memory" stores nothing`)
+	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "file to write the administrator's kubeconfig to (default: kubeconfig in the data directory)")
+	fl.StringSliceVar(&f.EtcdServers, "etcd-servers", nil, "URLs of an external etcd cluster, separated by commas (default: an embedded etcd)")
+	fl.StringVar(&f.etcdCert, "etcd-certfile", "", "client certificate for the etcd cluster")
+	fl.StringVar(&f.etcdKey, "etcd-keyfile", "", "key of the client certificate")
+	fl.StringVar(&f.etcdCA, "etcd-cafile", "", "CA certificates of the etcd cluster")
+	fl.DurationVar(&f.etcdTimeout, "etcd-start-timeout", 20*time.Second, "how long to wait at the start for an etcd cluster that does not answer")
+	fl.StringVar(&f.advertise, "advertise-address", "", "address at which pods and other servers reach the API (default: the listen address or, if that is a loopback or unspecified address, the address of the default route)")
+	fl.StringVar(&f.tokenFile, "token-auth-file", "", "file of static tokens: token,user,uid,\"group1,group2\"")
+	fl.StringVar(&f.clientCA, "client-ca-file", "", "additional CA certificates for client certificates")
+	fl.StringVar(&f.ServiceRange, "service-cluster-ip-range", "10.96.0.0/16", "address range of services")
+	fl.StringSliceVar(&f.hosts, "tls-sans", nil, "additional names and addresses in the serving certificate")
+	fl.BoolVar(&f.privileged, "allow-privileged", false, "allow privileged containers")
+	f.auditFlags.add(fl)
+	f.AuthFlags.add(fl)
+	f.Log.Add(c)
+}
+
+// Options checks the flags before anything is started.
+func (f *Flags) Options(listen, listenFlag string, log *slog.Logger) (millrace.Options, error) {
+	o := millrace.Options{
+		Data: f.Data, Listen: listen, TokenFile: f.tokenFile, ServiceRange: f.ServiceRange, Hosts: f.hosts,
+		Etcd:      millrace.EtcdOptions{Servers: f.EtcdServers, CertFile: f.etcdCert, KeyFile: f.etcdKey, CAFile: f.etcdCA, StartTimeout: f.etcdTimeout},
+		Advertise: f.advertise,
+		Serving:   millrace.ServingOptions{ClientCAFile: f.clientCA}, AllowPrivileged: f.privileged,
+		Audit: f.auditFlags.audit, Encryption: f.auditFlags.encryption,
+		Logger: log,
+	}
+	if err := f.AuthFlags.check(); err != nil {
+		return o, err
+	}
+	f.AuthFlags.apply(&o)
+	if f.Data == "" {
+		return o, fmt.Errorf(`--data is empty: name a directory, or "memory"`)
+	}
+	if _, _, err := net.SplitHostPort(listen); err != nil {
+		return o, fmt.Errorf("%s %q is not an address such as 127.0.0.1:6443: %w", listenFlag, listen, err)
+	}
+	if f.etcdTimeout < 0 {
+		return o, fmt.Errorf("--etcd-start-timeout %v is less than 0", f.etcdTimeout)
+	}
+	if ip := net.ParseIP(f.advertise); f.advertise != "" && (ip == nil || ip.IsLoopback() || ip.IsUnspecified()) {
+		return o, fmt.Errorf("--advertise-address %q is not an address that pods can reach, such as 10.0.0.1", f.advertise)
+	}
+	if _, err := allocation.ParseRanges(f.ServiceRange); err != nil {
+		return o, fmt.Errorf("--service-cluster-ip-range %q is not a range such as 10.96.0.0/16", f.ServiceRange)
+	}
+	for _, byFlag := range []map[string]string{f.auditFlags.files(), f.AuthFlags.files()} {
+		if err := flags.Files(byFlag); err != nil {
+			return o, err
+		}
+	}
+	return o, flags.Files(map[string]string{
+		"etcd-certfile": f.etcdCert, "etcd-keyfile": f.etcdKey, "etcd-cafile": f.etcdCA, "token-auth-file": f.tokenFile, "client-ca-file": f.clientCA,
+	})
+}
+
+// where describes where the cluster is stored.
+func (f *Flags) where() string {
+	switch {
+	case len(f.EtcdServers) > 0:
+		return "in the etcd cluster at " + strings.Join(f.EtcdServers, ", ")
+	case f.Data == "memory":
+		return "in memory; nothing is kept"
+	}
+	return "in " + f.Data
+}
+
+// writeKubeconfig writes the kubeconfig to the given file, into the data directory, or, if there is neither, into a temporary file.
+func (f *Flags) writeKubeconfig(c *millrace.Cluster) (path string, remove func(), err error) {
+	remove = func() {}
+	switch path = f.kubeconfig; {
+	case path != "":
+	case f.Data != "memory":
+		path = filepath.Join(f.Data, "kubeconfig")
+	default:
+		directory, err := os.MkdirTemp("", "millrace-")
+		if err != nil {
+			return "", remove, err
+		}
+		path, remove = filepath.Join(directory, "kubeconfig"), func() { os.RemoveAll(directory) }
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return "", remove, err
+	}
+	return path, remove, c.WriteKubeconfig(path)
+}
+
+// DefaultData returns a directory in the user's home.
+func DefaultData() string {
+	base, err := os.UserHomeDir()
+	if err != nil {
+		return "millrace-data"
+	}
+	if x := os.Getenv("XDG_DATA_HOME"); x != "" {
+		return filepath.Join(x, "millrace")
+	}
+	return filepath.Join(base, ".local", "share", "millrace")
+}
+
+// Serve runs a cluster until the context ends, and prints how to reach it.
+func (f *Flags) Serve(ctx context.Context, out io.Writer, o millrace.Options, listenFlag string) error {
+	began := time.Now()
+	fmt.Fprintf(out, "Starting. The cluster is kept %s.\n", f.where())
+	cluster, err := millrace.Start(ctx, o)
+	if err != nil {
+		return Explain(err, o, listenFlag)
+	}
+	path, remove, err := f.writeKubeconfig(cluster)
+	if err != nil {
+		return errors.Join(err, cluster.Close())
+	}
+	defer remove()
+	with := ""
+	if o.Nodes > 0 {
+		with = fmt.Sprintf(", with %d hollow nodes", o.Nodes)
+	}
+	fmt.Fprintf(out, "Ready after %v at %s%s. Ctrl-C ends it.\n\nexport KUBECONFIG=%s\n", time.Since(began).Round(time.Millisecond), cluster.URL(), with, path)
+	files := mappedFiles(o)
+	memory.GiveBack(files)
+	var tidying sync.WaitGroup
+	defer tidying.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	tidying.Go(func() { memory.GiveBackWhenQuiet(ctx, files) })
+	tidying.Go(func() { keepKubeconfig(ctx, cluster, path, o.Logger) })
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(out, "Ending.")
+		return cluster.Close()
+	case err := <-cluster.Failed():
+		return errors.Join(err, cluster.Close())
+	}
+}

@@ -1,0 +1,109 @@
+// Package up is `millrace up`: a whole cluster in this process.
+package up
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace"
+	"github.com/millrace/millrace/cmd/millrace/internal/controllers"
+	"github.com/millrace/millrace/cmd/millrace/internal/flags"
+	"github.com/millrace/millrace/cmd/millrace/internal/kubelet"
+	"github.com/millrace/millrace/cmd/millrace/internal/serving"
+	"github.com/millrace/millrace/internal/kubelet/pressure"
+)
+
+// upFlags are the flags of `millrace up`.
+type upFlags struct {
+	serving.Flags
+	listen, runtime, controllers string
+	kubeletRoot                  string
+	eviction                     []string
+	podRange, balancer           string
+	cni                          millrace.CNIOptions
+	nodes                        int
+	noScheduler                  bool
+}
+
+func Command() *cobra.Command {
+	f := &upFlags{}
+	c := &cobra.Command{
+		Use:   "up",
+		Short: "Run a whole cluster in this process",
+		Long: "Run a whole cluster in this process: store, API server, controllers, scheduler and hollow nodes.\n" +
+			"Ctrl-C ends it. It leaves nothing behind but its data directory.",
+		Args: cobra.NoArgs,
+		RunE: flags.UntilSignal(func(ctx context.Context, c *cobra.Command) error {
+			log, err := f.Log.Logger(os.Stderr)
+			if err != nil {
+				return err
+			}
+			o, err := f.options(c.Flags().Changed("nodes"), log)
+			if err != nil {
+				return err
+			}
+			return f.Serve(ctx, c.OutOrStdout(), o, "--listen")
+		}),
+	}
+	f.Add(c)
+	fl := c.Flags()
+	fl.StringVar(&f.listen, "listen", "127.0.0.1:6443", "address of the API; port 0 takes a free one")
+	fl.IntVar(&f.nodes, "nodes", 1, "number of hollow nodes (default with a real node: none)")
+	fl.StringVar(&f.runtime, "runtime", "hollow", `"hollow", or "cri:SOCKET" to make this machine a node`)
+	fl.StringVar(&f.kubeletRoot, "root-dir", "", "directory for the volumes and plugins of a real node; drivers of storage and devices expect /var/lib/kubelet (default: kubelet in --data)")
+	kubelet.AddEviction(fl, &f.eviction)
+	fl.StringVar(&f.podRange, "cluster-cidr", "10.244.0.0/16", `pod range of a real node; "none" does not change this machine's network`)
+	fl.StringVar(&f.balancer, "load-balancer", "none", `addresses of services of type LoadBalancer: "node" assigns those of the nodes, "none" leaves them to another controller`)
+	fl.StringVar(&f.cni.ConfigurationDirectory, "cni-conf-dir", "/etc/cni/net.d", "where the container runtime looks for CNI configurations")
+	fl.StringVar(&f.cni.PluginDirectory, "cni-bin-dir", "/opt/cni/bin", "where the container runtime looks for CNI plugins")
+	fl.StringVar(&f.controllers, "controllers", "*,bootstrap-signer-controller,token-cleaner-controller", `loops to run: "*" all that are on by default, "foo" one, "-foo" all but one`)
+	fl.BoolVar(&f.noScheduler, "no-scheduler", false, "do not run a scheduler")
+	return c
+}
+
+func (f *upFlags) options(nodesGiven bool, log *slog.Logger) (millrace.Options, error) {
+	o, err := f.Flags.Options(f.listen, "--listen", log)
+	if err != nil {
+		return o, err
+	}
+	if o.Controllers, err = controllers.Selection(f.controllers); err != nil {
+		return o, err
+	}
+	o.NoScheduler, o.Nodes = f.noScheduler, f.nodes
+	if f.balancer != "node" && f.balancer != "none" {
+		return o, fmt.Errorf("--load-balancer %q is neither node nor none", f.balancer)
+	}
+	o.LoadBalancer = f.balancer
+	if f.nodes < 0 {
+		return o, fmt.Errorf("--nodes %d is less than none", f.nodes)
+	}
+	kind, socket, _ := strings.Cut(f.runtime, ":")
+	switch {
+	case f.runtime == "hollow":
+		return o, nil
+	case kind != "cri" || socket == "":
+		return o, fmt.Errorf("--runtime %q is neither hollow nor cri:SOCKET", f.runtime)
+	}
+	o.Runtime, o.KubeletRoot, o.CNI = socket, f.kubeletRoot, f.cni
+	if o.Eviction, err = kubelet.Split("eviction-hard", f.eviction, "<"); err != nil {
+		return o, err
+	}
+	if _, err := pressure.Parse(o.Eviction); err != nil {
+		return o, fmt.Errorf("--eviction-hard: %w", err)
+	}
+	if f.podRange != "none" {
+		if _, err := flags.Prefixes("cluster-cidr", f.podRange); err != nil {
+			return o, err
+		}
+		o.PodRange = f.podRange
+	}
+	if !nodesGiven {
+		o.Nodes = 0
+	}
+	return o, nil
+}

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package main
-
-import "runtime/debug"
-
-// giveBack releases unused heap.
-func giveBack([]string) { debug.FreeOSMemory() }
