@@ -22,11 +22,11 @@ type refusing struct {
 	part string
 }
 
-func (r refusing) Create(ctx context.Context, key string, value []byte, ttl time.Duration) (store.Revision, error) {
+func (r refusing) Create(ctx context.Context, key string, value []byte, ttl time.Duration, when ...store.Condition) (store.Revision, error) {
 	if strings.Contains(key, r.part) {
 		return 0, errors.New("the disk refuses " + r.part)
 	}
-	return r.Store.Create(ctx, key, value, ttl)
+	return r.Store.Create(ctx, key, value, ttl, when...)
 }
 
 // Each case breaks another part, or another step of one, so that all parts before it have been started.
