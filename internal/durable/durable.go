@@ -21,7 +21,7 @@ func WriteFile(path string, text []byte, mode fs.FileMode) error {
 	if err := os.Rename(next, path); err != nil {
 		return err
 	}
-	return syncDirectory(filepath.Dir(path))
+	return SyncDirectory(filepath.Dir(path))
 }
 
 func writeSynced(path string, text []byte, mode fs.FileMode) (err error) {
@@ -43,8 +43,8 @@ func writeSynced(path string, text []byte, mode fs.FileMode) (err error) {
 	return syncFile(f)
 }
 
-// syncDirectory syncs the names in a directory.
-func syncDirectory(path string) error {
+// SyncDirectory syncs the names in a directory.
+func SyncDirectory(path string) error {
 	d, err := os.Open(path)
 	if err != nil {
 		return err

@@ -69,7 +69,7 @@ func (x *expiry) stop() {
 	}
 }
 
-// expire deletes the expired entries. The timer calls it.
+// expire deletes the expired entries, or tells who does. The timer calls it.
 func (s *Store) expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +78,13 @@ func (s *Store) expire() {
 	}
 	now := time.Now()
 	for key, ok := s.expiry.due(now); ok; key, ok = s.expiry.due(now) {
-		s.removeLocked(key)
+		if s.options.Expired == nil {
+			s.removeLocked(key)
+			continue
+		}
+		s.expiry.set(key, 0, nil)
+		i, _ := s.present.Get(key)
+		s.options.Expired(key, i.rev)
 	}
 	s.expiry.arm(s.expire)
 }

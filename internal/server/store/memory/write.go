@@ -25,16 +25,8 @@ func (s *Store) create(ctx context.Context, key string, value []byte, ttl time.D
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended {
-		return 0, store.ErrClosed
-	}
-	if _, found := s.present.Get(key); found {
-		return 0, store.ErrExists
-	}
-	for _, c := range conditions {
-		if i, found := s.present.Get(c.Key); !found || i.rev != c.Revision {
-			return 0, fmt.Errorf("%s at %d: %w", c.Key, c.Revision, store.ErrCondition)
-		}
+	if err := s.checkCreateLocked(key, conditions); err != nil {
+		return 0, err
 	}
 	return s.putLocked(key, value, ttl), nil
 }

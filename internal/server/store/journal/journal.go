@@ -1,0 +1,188 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/internal/server/store"
+	"github.com/millrace/millrace/internal/server/store/memory"
+)
+
+// Options of a store. Dir is required.
+type Options struct {
+	// Dir is the directory. It is made if needed.
+	Dir string
+	// Memory bounds the changes that are remembered in memory.
+	Memory memory.Options
+	// SegmentBytes is the size of a segment. 0 means 16 MiB.
+	SegmentBytes int64
+	// SnapshotBytes is how much is appended to the log between two snapshots. 0 means 64 MiB.
+	SnapshotBytes int64
+	// Lost is told that the store has failed for good. nil means that nobody is.
+	Lost func(error)
+	// Logger gets what goes wrong aside of calls. nil means that nothing is logged.
+	Logger *slog.Logger
+}
+
+// Store is a store.Store with a log on disk.
+type Store struct {
+	options Options
+	state   *memory.Store // what is on the disk, and nothing else
+	lock    *os.File
+	codec   *codec   // for Open, and then for the committer
+	segment *segment // for the committer
+
+	snapshotAt store.Revision
+	appended   int64         // bytes since the last snapshot was begun; for the committer
+	grown      chan struct{} // holds a token when a snapshot is due
+
+	stop    context.CancelFunc
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	work    chan struct{} // holds a token when there are writes; closed never
+	waiting []*write      // guarded by mu
+	ended   error         // guarded by mu: why no more writes are taken
+	full    error         // guarded by mu: why writes that need space are refused
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open opens the store of a directory, and makes one if there is none.
+func Open(o Options) (*Store, error) {
+	o.SegmentBytes = max(cmp.Or(o.SegmentBytes, 16<<20), 2*reserved)
+	o.SnapshotBytes = cmp.Or(o.SnapshotBytes, 64<<20)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	lock, err := lockDirectory(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		options: o, lock: lock, codec: newCodec(),
+		work: make(chan struct{}, 1), grown: make(chan struct{}, 1),
+	}
+	o.Memory.Expired = s.expired
+	s.state = memory.New(o.Memory)
+	if s.segment, err = s.start(); err != nil {
+		s.codec.close()
+		return nil, errors.Join(fmt.Errorf("open the log in %s: %w", o.Dir, err), s.state.Close(), lock.Close())
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.running.Go(func() { s.commit(ctx) })
+	s.running.Go(func() { s.snapshots(ctx) })
+	return s, nil
+}
+
+// lockDirectory makes a directory if needed and locks it for this process.
+func lockDirectory(dir string) (*os.File, error) {
+	if dir == "" {
+		return nil, errors.New("no data directory is given")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("data directory cannot be made: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("data directory %s cannot be written to: %w", dir, err)
+	}
+	if err := tryLock(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("data directory %s is in use by another process: %w", dir, err), f.Close())
+	}
+	return f, nil
+}
+
+// expired deletes an entry that has expired, unless it has changed since.
+func (s *Store) expired(key string, rev store.Revision) {
+	w := newWrite(key)
+	w.Deleted, w.check = true, func() error { return s.state.CheckExpected(key, rev) }
+	_ = s.enqueue(w) // a store that is closed deletes nothing
+}
+
+// Get implements store.Store.
+func (s *Store) Get(ctx context.Context, key string, o store.GetOptions) (store.Entry, error) {
+	return s.state.Get(ctx, key, o)
+}
+
+// List implements store.Store.
+func (s *Store) List(ctx context.Context, prefix string, o store.ListOptions) (store.Page, error) {
+	return s.state.List(ctx, prefix, o)
+}
+
+// Watch implements store.Store.
+func (s *Store) Watch(ctx context.Context, prefix string, after store.Revision, sink func(store.Batch) error) error {
+	return s.state.Watch(ctx, prefix, after, sink)
+}
+
+// Revision implements store.Store.
+func (s *Store) Revision(ctx context.Context) (store.Revision, error) { return s.state.Revision(ctx) }
+
+// Compact implements store.Store.
+func (s *Store) Compact(ctx context.Context, rev store.Revision) error {
+	return s.state.Compact(ctx, rev)
+}
+
+// Size implements store.Store: the bytes on the disk.
+func (s *Store) Size(ctx context.Context) (int64, error) {
+	if err := cmp.Or(ctx.Err(), s.state.Writable()); err != nil {
+		return 0, err
+	}
+	all, err := os.ReadDir(s.options.Dir)
+	if err != nil {
+		return 0, err
+	}
+	var bytes int64
+	for _, f := range all {
+		if i, err := f.Info(); err == nil { // a file that has just been removed has no size
+			bytes += i.Size()
+		}
+	}
+	return bytes, nil
+}
+
+// Writable implements store.Store.
+func (s *Store) Writable() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return cmp.Or(s.ended, s.full)
+}
+
+// Close implements store.Store.
+func (s *Store) Close() error {
+	if !s.end(store.ErrClosed) {
+		s.running.Wait()
+		return nil
+	}
+	s.stop()
+	s.running.Wait()
+	s.codec.close()
+	return errors.Join(s.state.Close(), s.segment.close(), s.lock.Close())
+}
+
+// end lets no more writes in. It returns false if that was so already because of Close.
+func (s *Store) end(why error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if errors.Is(s.ended, store.ErrClosed) {
+		return false
+	}
+	s.ended = why
+	return true
+}
+
+// timeOf returns when something expires that lives as long as given.
+func timeOf(ttl time.Duration) time.Time {
+	if ttl <= 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(ttl)
+}

@@ -1,0 +1,285 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/millrace/millrace/internal/server/store"
+	"github.com/millrace/millrace/internal/server/store/memory"
+)
+
+// write is a change that somebody waits for.
+type write struct {
+	memory.Change
+	check func() error // whether the present state allows it
+	needs []string     // other keys whose state check reads
+
+	done     chan struct{} // closed when the rest is set
+	revision store.Revision
+	err      error
+}
+
+func newWrite(key string) *write {
+	return &write{Change: memory.Change{Key: key}, done: make(chan struct{})}
+}
+
+func (w *write) finish(rev store.Revision, err error) {
+	w.revision, w.err = rev, err
+	close(w.done)
+}
+
+// Create implements store.Store.
+func (s *Store) Create(ctx context.Context, key string, value []byte, ttl time.Duration, conditions ...store.Condition) (store.Revision, error) {
+	w := newWrite(key)
+	w.Value, w.Expires = bytes.Clone(value), timeOf(ttl)
+	for _, c := range conditions {
+		w.needs = append(w.needs, c.Key)
+	}
+	w.check = func() error { return s.state.CheckCreate(key, conditions) }
+	return s.write(ctx, w, "create")
+}
+
+// Update implements store.Store.
+func (s *Store) Update(ctx context.Context, key string, value []byte, expect store.Revision, ttl time.Duration) (store.Revision, error) {
+	w := newWrite(key)
+	w.Value, w.Expires = bytes.Clone(value), timeOf(ttl)
+	w.check = func() error { return s.state.CheckExpected(key, expect) }
+	return s.write(ctx, w, "update")
+}
+
+// Delete implements store.Store.
+func (s *Store) Delete(ctx context.Context, key string, expect store.Revision) (store.Revision, error) {
+	w := newWrite(key)
+	w.Deleted = true
+	w.check = func() error { return s.state.CheckExpected(key, expect) }
+	return s.write(ctx, w, "delete")
+}
+
+func (s *Store) write(ctx context.Context, w *write, what string) (store.Revision, error) {
+	err := ctx.Err()
+	if most := s.state.MaxValueBytes(); err == nil && len(w.Value) > most {
+		err = fmt.Errorf("%d bytes, at most %d: %w", len(w.Value), most, store.ErrTooLarge)
+	}
+	if err == nil {
+		err = s.enqueue(w)
+	}
+	if err == nil {
+		select {
+		case <-w.done:
+			err = w.err
+		case <-ctx.Done(): // it may still be done
+			err = ctx.Err()
+		}
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s %s: %w", what, w.Key, err)
+	}
+	return w.revision, nil
+}
+
+// enqueue hands a write to the committer.
+func (s *Store) enqueue(w *write) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended != nil {
+		return s.ended
+	}
+	s.waiting = append(s.waiting, w)
+	s.wakeLocked()
+	return nil
+}
+
+func (s *Store) wakeLocked() {
+	select {
+	case s.work <- struct{}{}:
+	default:
+	}
+}
+
+// A group ends after this many writes or bytes, so that nobody waits for a sync of much more than the own write.
+const (
+	maxGroupWrites = 1000
+	maxGroupBytes  = 4 << 20
+)
+
+// commit makes all writes, a group at a time, until ctx ends. It alone changes the state.
+func (s *Store) commit(ctx context.Context) {
+	for {
+		select {
+		case <-s.work:
+		case <-ctx.Done():
+			s.group() // refuses what is left
+			return
+		}
+		for group := s.group(); len(group) > 0; group = s.group() {
+			s.commitGroup(group)
+		}
+	}
+}
+
+// refuseLocked answers the writes that are left when the store has ended.
+func (s *Store) refuseLocked() {
+	finishAll(s.waiting, s.ended)
+	s.waiting = nil
+}
+
+// group takes the writes that are made together, in their order. Each is checked against the state before the group, so a write waits for
+// the next group if one before it changes its key, or a key that it needs.
+func (s *Store) group() []*write {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended != nil {
+		s.refuseLocked()
+		return nil
+	}
+	var group, later []*write
+	changes := make(map[string]bool)
+	size := 0
+	for i, w := range s.waiting {
+		if len(group) >= maxGroupWrites || size >= maxGroupBytes {
+			later = append(later, s.waiting[i:]...)
+			break
+		}
+		blocked := changes[w.Key]
+		for _, key := range w.needs {
+			blocked = blocked || changes[key]
+		}
+		changes[w.Key] = true
+		if blocked {
+			later = append(later, w)
+			continue
+		}
+		group = append(group, w)
+		size += len(w.Key) + len(w.Value)
+	}
+	s.waiting = later
+	return group
+}
+
+// commitGroup checks the writes of a group, writes those that are allowed to the disk, and then shows them.
+func (s *Store) commitGroup(group []*write) {
+	rev, err := s.state.Revision(context.Background())
+	allowed, deletes := group[:0], true
+	for _, w := range group {
+		refusal := err
+		if refusal == nil {
+			refusal = w.check()
+		}
+		if refusal != nil {
+			w.finish(0, refusal)
+			continue
+		}
+		allowed = append(allowed, w)
+		deletes = deletes && w.Deleted
+	}
+	if len(allowed) == 0 {
+		return
+	}
+	switch err := s.log(allowed, rev, deletes); {
+	case err == nil:
+	case errors.Is(err, store.ErrNoSpace) && !deletes:
+		s.withoutSpace(allowed, err)
+		return
+	default:
+		s.lose(err)
+		finishAll(allowed, err)
+		return
+	}
+	changes := make([]memory.Change, len(allowed))
+	for i, w := range allowed {
+		changes[i] = w.Change
+	}
+	if err := s.state.Apply(changes); err != nil {
+		s.lose(err) // cannot happen: all were checked
+	}
+	for i, w := range allowed {
+		w.finish(rev+store.Revision(i)+1, nil)
+	}
+}
+
+func finishAll(writes []*write, err error) {
+	for _, w := range writes {
+		w.finish(0, err)
+	}
+}
+
+// withoutSpace refuses the writes of a group that need space, and makes its deletes.
+func (s *Store) withoutSpace(group []*write, err error) {
+	var deletes []*write
+	for _, w := range group {
+		if w.Deleted {
+			deletes = append(deletes, w)
+		} else {
+			w.finish(0, err)
+		}
+	}
+	if len(deletes) > 0 {
+		s.commitGroup(deletes)
+	}
+}
+
+// log appends the record of a group to the log.
+func (s *Store) log(group []*write, rev store.Revision, deletes bool) error {
+	changes := make([]change, len(group))
+	for i, w := range group {
+		changes[i] = change{key: w.Key, value: w.Value, deleted: w.Deleted, revision: rev + store.Revision(i) + 1, expires: w.Expires}
+	}
+	record := s.codec.append(nil, changes)
+	if err := s.makeRoom(rev+1, len(record), deletes); err != nil {
+		return err
+	}
+	if err := s.segment.append(record); err != nil {
+		return err
+	}
+	if s.appended += int64(len(record)); s.appended >= s.options.SnapshotBytes {
+		s.appended = 0
+		select {
+		case s.grown <- struct{}{}:
+		default:
+		}
+	}
+	return nil
+}
+
+// makeRoom begins another segment if a record does not fit into this one. On a full disk a record of deletes may use what is reserved for them.
+func (s *Store) makeRoom(first store.Revision, bytes int, deletes bool) error {
+	if s.segment.room(bytes, false) {
+		s.setFull(nil)
+		return nil
+	}
+	next, err := newSegment(s.options.Dir, first, max(s.options.SegmentBytes, int64(len(magic)+bytes+reserved)))
+	if err == nil {
+		old := s.segment
+		s.segment = next
+		s.setFull(nil)
+		return old.close()
+	}
+	if !errors.Is(err, store.ErrNoSpace) {
+		return err
+	}
+	s.setFull(err)
+	if deletes && s.segment.room(bytes, true) {
+		return nil
+	}
+	return err
+}
+
+func (s *Store) setFull(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.full = err
+}
+
+// lose ends a store whose disk can no longer be relied on.
+func (s *Store) lose(err error) {
+	err = fmt.Errorf("the log in %s is lost: %w", s.options.Dir, err)
+	if s.end(err) {
+		s.options.Logger.Error("the log is lost; only a new start can go on", "err", err)
+		if s.options.Lost != nil {
+			s.options.Lost(err)
+		}
+	}
+}
