@@ -10,8 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	kubeproto "github.com/millrace/millrace/internal/protobuf"
 	"github.com/millrace/millrace/internal/server/auth"
-	"github.com/millrace/millrace/internal/server/resource"
 	"github.com/millrace/millrace/internal/server/watchcache"
 )
 
@@ -120,7 +120,7 @@ func FuzzPatches(f *testing.F) {
 func FuzzBodies(f *testing.F) {
 	x := newTarget(f)
 	p := pod("p")
-	proto, err := resource.MarshalProto("v1", "Pod", p)
+	proto, err := kubeproto.Marshal("v1", "Pod", p)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -2,12 +2,12 @@ package wire
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"testing"
 
+	"github.com/millrace/millrace/internal/protobuf"
 	"github.com/millrace/millrace/internal/randomly"
 
 	corev1 "k8s.io/api/core/v1"
@@ -110,15 +110,13 @@ func TestTheMemoryOfPartsIsBounded(t *testing.T) {
 func shuffled(random *rand.Rand, messages ...[]byte) []byte {
 	var fields [][]byte
 	for _, message := range messages {
-		_ = eachField(message, func(f wireField) error {
-			if f.number <= 3 && random.IntN(2) == 0 { // metadata, spec, status
-				inner := shuffled(random, f.value)
-				fields = append(fields, append(binary.AppendUvarint([]byte{byte(f.number<<3 | 2)}, uint64(len(inner))), inner...))
+		for s := protobuf.Scan(message); s.Next(); {
+			if s.Number <= 3 && random.IntN(2) == 0 { // metadata, spec, status
+				fields = append(fields, protobuf.AppendBytes(nil, s.Number, shuffled(random, s.Bytes)))
 			} else if random.IntN(8) != 0 {
-				fields = append(fields, f.whole)
+				fields = append(fields, s.Whole)
 			}
-			return nil
-		})
+		}
 	}
 	if random.IntN(3) == 0 {
 		random.Shuffle(len(fields), func(i, j int) { fields[i], fields[j] = fields[j], fields[i] })

@@ -1,19 +1,17 @@
 package wire
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace/millrace/internal/protobuf"
 )
 
 // ErrMalformed is wrapped by all errors about bytes that are not what they should be.
-var ErrMalformed = errors.New("malformed protobuf")
+var ErrMalformed = protobuf.ErrMalformed
 
-// magic precedes each object that is sent alone. The field numbers below are part of the API and never change.
-const magic = "k8s\x00"
-
+// The field numbers below are part of the API and never change.
 const (
 	fieldObjectMeta = 1 // the same number in every kind
 
@@ -29,93 +27,22 @@ const (
 	listMetaContinue        = 3
 	listMetaRemaining       = 4
 
-	envelopeTypeMeta = 1
-	envelopeRaw      = 2
-	typeMetaKind     = 2
+	envelopeRaw = 2
 
 	eventType    = 1
 	eventObject  = 2
 	extensionRaw = 1
-
-	mapKey   = 1
-	mapValue = 2
 )
-
-// wireField is one field of a message. Kubernetes uses two types of values: numbers and bytes.
-type wireField struct {
-	number int
-	value  []byte // for bytes
-	varint uint64 // for numbers
-	whole  []byte // the field including its tag
-}
-
-// uvarint is binary.Uvarint; most numbers are one byte long.
-func uvarint(b []byte) (value uint64, size int) {
-	if len(b) > 0 && b[0] < 0x80 {
-		return uint64(b[0]), 1
-	}
-	return binary.Uvarint(b)
-}
-
-// nextField returns the first field of a message and the rest of it.
-func nextField(message []byte) (wireField, []byte, error) {
-	tag, n := uvarint(message)
-	if n <= 0 || tag>>3 == 0 || tag>>3 > 1<<29 {
-		return wireField{}, nil, ErrMalformed
-	}
-	f, rest := wireField{number: int(tag >> 3)}, message[n:]
-	size := 0
-	switch tag & 7 {
-	case 0:
-		f.varint, size = uvarint(rest)
-		if size <= 0 {
-			return f, nil, ErrMalformed
-		}
-	case 1:
-		size = 8
-	case 5:
-		size = 4
-	case 2:
-		length, n := uvarint(rest)
-		if n <= 0 || length > uint64(len(rest)-n) {
-			return f, nil, ErrMalformed
-		}
-		f.value = rest[n : n+int(length)]
-		size = n + int(length)
-	default:
-		return f, nil, ErrMalformed
-	}
-	if size > len(rest) {
-		return f, nil, ErrMalformed
-	}
-	f.whole = message[:n+size]
-	return f, rest[size:], nil
-}
-
-// eachField calls visit for each field of a message.
-func eachField(message []byte, visit func(wireField) error) error {
-	for len(message) > 0 {
-		f, rest, err := nextField(message)
-		if err != nil {
-			return err
-		}
-		if err := visit(f); err != nil {
-			return err
-		}
-		message = rest
-	}
-	return nil
-}
 
 // objectMeta returns the bytes of an object's metadata.
 func objectMeta(object []byte) (found []byte, err error) {
-	err = eachField(object, func(f wireField) error {
-		if f.number == fieldObjectMeta {
-			found = f.value
+	s := protobuf.Scan(object)
+	for s.Next() {
+		if s.Number == fieldObjectMeta {
+			found = s.Bytes
 		}
-		return nil
-	})
-	return found, err
+	}
+	return found, s.Err()
 }
 
 // Labels returns the labels of an encoded object. Nothing else is decoded.
@@ -132,72 +59,53 @@ func Labels(object []byte) map[string]string {
 func Strings(message []byte, path []int) []string { return appendStrings(nil, message, path) }
 
 func appendStrings(found []string, message []byte, path []int) []string {
-	for len(message) > 0 {
-		f, rest, err := nextField(message)
-		if err != nil {
-			return found
-		}
-		message = rest
+	for s := protobuf.Scan(message); s.Next(); {
 		switch {
-		case f.number != path[0]:
+		case int(s.Number) != path[0]:
 		case len(path) == 1:
-			found = append(found, string(f.value))
+			found = append(found, string(s.Bytes))
 		default:
-			found = appendStrings(found, f.value, path[1:])
+			found = appendStrings(found, s.Bytes, path[1:])
 		}
 	}
 	return found
 }
 
-// readMap returns the entries of a map field.
-func readMap(message []byte, number int) map[string]string {
+// readMap returns the entries of a map field. The bytes have been read before without an error.
+func readMap(message []byte, number protobuf.Number) map[string]string {
 	var entries map[string]string
-	_ = eachField(message, func(f wireField) error { // these bytes have been read before without an error
-		if f.number != number {
-			return nil
+	for s := protobuf.Scan(message); s.Next(); {
+		if s.Number != number {
+			continue
 		}
-		var key, value []byte
-		err := eachField(f.value, func(f wireField) error {
-			switch f.number {
-			case mapKey:
-				key = f.value
-			case mapValue:
-				value = f.value
-			}
-			return nil
-		})
+		key, value, err := protobuf.Entry(s.Bytes)
 		if err != nil {
-			return err
+			break
 		}
 		if entries == nil {
 			entries = map[string]string{}
 		}
 		entries[string(key)] = string(value)
-		return nil
-	})
+	}
 	return entries
 }
 
 // splitObject splits an object into the bytes before its metadata, the metadata, and the bytes after.
 func splitObject(object []byte) (before, meta, after []byte, err error) {
+	before = object
 	found := false
-	for rest := object; len(rest) > 0; {
-		f, next, err := nextField(rest)
-		switch {
-		case err != nil:
-			return nil, nil, nil, err
-		case f.number == fieldObjectMeta && found:
-			return nil, nil, nil, fmt.Errorf("%w: an object with metadata twice", ErrMalformed)
-		case f.number == fieldObjectMeta:
-			found = true
-			before, meta, after = object[:len(object)-len(rest)], f.value, next
+	s := protobuf.Scan(object)
+	for s.Next() {
+		if s.Number != fieldObjectMeta {
+			continue
 		}
-		rest = next
+		if found {
+			return nil, nil, nil, fmt.Errorf("%w: an object with metadata twice", ErrMalformed)
+		}
+		found = true
+		before, meta, after = object[:len(object)-len(s.Rest())-len(s.Whole)], s.Bytes, s.Rest()
 	}
-	if !found {
-		before = object
-	}
-	return before, meta, after, nil
+	return before, meta, after, s.Err()
 }
 
 // joinObject is the reverse of splitObject, for metadata in pieces. The result's capacity is its exact length.
@@ -206,75 +114,43 @@ func joinObject(before []byte, meta [][]byte, after []byte) []byte {
 	for _, piece := range meta {
 		size += len(piece)
 	}
-	out := make([]byte, 0, len(before)+1+uvarintLen(uint64(size))+size+len(after))
-	out = append(append(out, before...), fieldObjectMeta<<3|2)
-	out = binary.AppendUvarint(out, uint64(size))
+	out := make([]byte, 0, len(before)+protobuf.Size(fieldObjectMeta, size)+len(after))
+	out = protobuf.AppendHead(append(out, before...), fieldObjectMeta, size)
 	for _, piece := range meta {
 		out = append(out, piece...)
 	}
 	return append(out, after...)
 }
 
-func uvarintLen(n uint64) int {
-	var buffer [binary.MaxVarintLen64]byte
-	return binary.PutUvarint(buffer[:], n)
-}
-
-// openEnvelope returns the kind and the bytes of an object that was sent alone.
-func openEnvelope(sent []byte) (kind string, object []byte, err error) {
-	if len(sent) < len(magic) || string(sent[:len(magic)]) != magic {
-		return "", nil, fmt.Errorf("%w: no object where one should be", ErrMalformed)
-	}
-	err = eachField(sent[len(magic):], func(f wireField) error {
-		switch f.number {
-		case envelopeTypeMeta:
-			return eachField(f.value, func(f wireField) error {
-				if f.number == typeMetaKind {
-					kind = string(f.value)
-				}
-				return nil
-			})
-		case envelopeRaw:
-			object = f.value
-		}
-		return nil
-	})
-	return kind, object, err
-}
-
 // openEvent returns the type of a watch event and the bytes of its object as it was sent.
 func openEvent(frame []byte) (kind string, sent []byte, err error) {
-	err = eachField(frame, func(f wireField) error {
-		switch f.number {
+	s := protobuf.Scan(frame)
+	for s.Next() {
+		switch s.Number {
 		case eventType:
-			kind = string(f.value)
+			kind = string(s.Bytes)
 		case eventObject:
-			return eachField(f.value, func(f wireField) error {
-				if f.number == extensionRaw {
-					sent = f.value
-				}
-				return nil
-			})
+			extension, _ := protobuf.Last(s.Bytes, extensionRaw)
+			sent = extension.Bytes
 		}
-		return nil
-	})
-	return kind, sent, err
+	}
+	return kind, sent, s.Err()
 }
 
 // readListMeta decodes the metadata of a list.
 func readListMeta(message []byte) (metav1.ListMeta, error) {
 	var list metav1.ListMeta
-	err := eachField(message, func(f wireField) error {
-		switch f.number {
+	s := protobuf.Scan(message)
+	for s.Next() {
+		switch s.Number {
 		case listMetaResourceVersion:
-			list.ResourceVersion = string(f.value)
+			list.ResourceVersion = string(s.Bytes)
 		case listMetaContinue:
-			list.Continue = string(f.value)
+			list.Continue = string(s.Bytes)
 		case listMetaRemaining:
-			remaining := int64(f.varint)
+			remaining := int64(s.Varint)
 			list.RemainingItemCount = &remaining
 		}
-		return nil
-	})
-	return list, err
+	}
+	return list, s.Err()
 }

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace/millrace/internal/protobuf"
 	"github.com/millrace/millrace/watch"
 )
 
@@ -21,12 +23,14 @@ func (d *frameDecoder) open() (watch.Event[*Object], error) {
 		return event, err
 	}
 	event.Type = watch.EventType(kind)
-	what, object, err := openEnvelope(sent)
+	if event.Type == watch.Error {
+		event.Err = readStatus(sent)
+		return event, nil
+	}
+	object, err := protobuf.Content(sent)
 	switch {
 	case err != nil:
-		return event, fmt.Errorf("%s event: %w", kind, err)
-	case event.Type == watch.Error:
-		event.Err = readStatus(what, object)
+		return event, fmt.Errorf("%s event: %w: %w", kind, ErrMalformed, err)
 	case event.Type == watch.Bookmark:
 		event.Object, err = d.reader.readBookmark(object)
 	default:
@@ -35,12 +39,16 @@ func (d *frameDecoder) open() (watch.Event[*Object], error) {
 	return event, err
 }
 
-func readStatus(kind string, object []byte) error {
-	var status metav1.Status
-	if kind != "Status" {
-		return fmt.Errorf("error event with a %s", kind)
+func readStatus(sent []byte) error {
+	e, err := protobuf.Open(sent)
+	if err != nil {
+		return fmt.Errorf("error event: %w: %w", ErrMalformed, err)
 	}
-	if err := status.Unmarshal(object); err != nil {
+	if e.Kind != "Status" {
+		return fmt.Errorf("error event with a %s", e.Kind)
+	}
+	var status metav1.Status
+	if err := status.Unmarshal(e.Raw); err != nil {
 		return fmt.Errorf("error event: %w", err)
 	}
 	return apierrors.FromObject(&status)
@@ -62,7 +70,7 @@ const (
 
 // read reads the envelope.
 func (l *listReader) read() error {
-	if _, err := l.input.Discard(len(magic)); err != nil {
+	if _, err := l.input.Discard(len(protobuf.Magic)); err != nil {
 		return err
 	}
 	for {
@@ -90,7 +98,7 @@ func (l *listReader) readList(left int) error {
 		if err != nil {
 			return noEOF(err)
 		}
-		left -= uvarintLen(uint64(number<<3|2)) + uvarintLen(uint64(size)) + size
+		left -= protobuf.Size(protobuf.Number(number), size)
 		value, err := l.bytes(size)
 		if err != nil {
 			return err
@@ -121,7 +129,7 @@ func (l *listReader) field(left int) (number, size int, err error) {
 	if err != nil {
 		return 0, 0, noEOF(err)
 	}
-	if tag&7 != 2 || left >= 0 && length > uint64(left) || length > 1<<40 {
+	if tag&7 != 2 || tag>>3 > uint64(protowire.MaxValidNumber) || left >= 0 && length > uint64(left) || length > 1<<40 {
 		return 0, 0, ErrMalformed
 	}
 	return int(tag >> 3), int(length), nil

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/millrace/millrace/informer/internal/intern"
+	"github.com/millrace/millrace/internal/protobuf"
 )
 
 // Object is an encoded object. Only the fields that an informer needs have been read.
@@ -85,32 +86,28 @@ func (r *objectReader) read(object []byte) (*Object, error) {
 func (r *objectReader) readMeta(e *Object, meta []byte) error {
 	r.kept = r.kept[:0]
 	piece := meta // where the next piece to keep begins
-	for rest := meta; len(rest) > 0; {
-		f, next, err := nextField(rest)
-		if err != nil {
-			return err
-		}
-		switch f.number {
+	s := protobuf.Scan(meta)
+	for s.Next() {
+		switch s.Number {
 		case metaName:
-			e.Name = string(f.value)
+			e.Name = string(s.Bytes)
 		case metaNamespace:
-			e.Namespace = r.namespaces.Bytes(f.value)
+			e.Namespace = r.namespaces.Bytes(s.Bytes)
 		case metaUID:
-			e.UID = hashUIDBytes(f.value)
+			e.UID = hashUIDBytes(s.Bytes)
 		case metaResourceVersion:
-			e.Version = string(f.value)
+			e.Version = string(s.Bytes)
 		case metaManagedFields:
 			if r.dropManagedFields {
-				if ahead := len(piece) - len(rest); ahead > 0 {
+				if ahead := len(piece) - len(s.Rest()) - len(s.Whole); ahead > 0 {
 					r.kept = append(r.kept, piece[:ahead])
 				}
-				piece = next
+				piece = s.Rest()
 			}
 		}
-		rest = next
 	}
 	r.kept = append(r.kept, piece)
-	return nil
+	return s.Err()
 }
 
 // readBookmark makes an Object from a bookmark.

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/millrace/millrace/internal/protobuf"
 )
 
 // messageShape lists the fields of a message that can be shared between objects.
@@ -74,26 +76,27 @@ type run struct {
 }
 
 func nextRun(message []byte) (r run, rest []byte, ok bool) {
-	f, rest, err := nextField(message)
-	if err != nil {
+	s := protobuf.Scan(message)
+	if !s.Next() {
 		return run{}, nil, false
 	}
-	_, tag := uvarint(message)
-	for bytes.HasPrefix(rest, message[:tag]) {
-		if _, rest, err = nextField(rest); err != nil {
+	number := int(s.Number)
+	_, tag := protobuf.Varint(message)
+	for bytes.HasPrefix(s.Rest(), message[:tag]) {
+		if !s.Next() {
 			return run{}, nil, false
 		}
 	}
-	return run{number: f.number, whole: message[:len(message)-len(rest)]}, rest, true
+	return run{number: number, whole: message[:len(message)-len(s.Rest())]}, s.Rest(), true
 }
 
 // onlyValue returns the value of a run that consists of a single field of bytes.
 func onlyValue(whole []byte) []byte {
-	f, rest, err := nextField(whole)
-	if err != nil || len(rest) > 0 || f.value == nil {
+	s := protobuf.Scan(whole)
+	if !s.Next() || len(s.Rest()) > 0 {
 		return nil
 	}
-	return f.value
+	return s.Bytes
 }
 
 // spans are a message's runs by field number.

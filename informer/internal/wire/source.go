@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/millrace/millrace/internal/protobuf"
 	"github.com/millrace/millrace/watch"
 )
 
@@ -63,11 +64,11 @@ func (s *source[T]) List(ctx context.Context, options metav1.ListOptions) ([]*Ob
 	}
 	defer body.Close()
 	input := bufio.NewReaderSize(body, 64<<10)
-	start, err := input.Peek(len(magic))
+	start, err := input.Peek(len(protobuf.Magic))
 	if err != nil {
 		return nil, metav1.ListMeta{}, fmt.Errorf("read list: %w", err)
 	}
-	if string(start) != magic {
+	if string(start) != protobuf.Magic {
 		return s.fallback.List(ctx, options)
 	}
 	page := listReader{input: input, reader: &s.reader}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/millrace/millrace/internal/protobuf"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
@@ -30,7 +31,7 @@ func encodeFor(proto bool, kind string, object any) []byte {
 		raw, _ := object.(message).Marshal()
 		unknown := apiruntime.Unknown{TypeMeta: apiruntime.TypeMeta{APIVersion: "v1", Kind: kind}, Raw: raw}
 		content, _ := unknown.Marshal()
-		return append([]byte(magic), content...)
+		return append([]byte(protobuf.Magic), content...)
 	}
 	content, _ := json.Marshal(object)
 	return append([]byte(fmt.Sprintf(`{"kind":%q,"apiVersion":"v1",`, kind)), content[1:]...)

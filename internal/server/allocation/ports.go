@@ -11,8 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace/millrace/internal/protobuf"
 	"github.com/millrace/millrace/internal/server/registry"
-	"github.com/millrace/millrace/internal/server/resource"
 	"github.com/millrace/millrace/internal/server/store"
 )
 
@@ -126,7 +126,7 @@ func decodePorts(value []byte, within PortRange) (*portSet, error) {
 	if len(value) == 0 {
 		return s, nil
 	}
-	env, err := resource.OpenProto(value)
+	env, err := protobuf.Open(value)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", portsKey, err)
 	}
@@ -153,7 +153,7 @@ func decodePorts(value []byte, within PortRange) (*portSet, error) {
 }
 
 func (s *portSet) encode() ([]byte, error) {
-	return resource.MarshalProto("v1", "RangeAllocation", &corev1.RangeAllocation{Range: s.within.String(), Data: s.taken.Bytes()})
+	return protobuf.Marshal("v1", "RangeAllocation", &corev1.RangeAllocation{Range: s.within.String(), Data: s.taken.Bytes()})
 }
 
 func (s *portSet) has(port int32) bool {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/millrace/millrace/internal/protobuf"
 	"github.com/millrace/millrace/internal/server/allocation"
 	"github.com/millrace/millrace/internal/server/registry"
 	"github.com/millrace/millrace/internal/server/resource"
@@ -165,7 +166,7 @@ func (w *server) taken(port int32) bool {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	env, err := resource.OpenProto(e.Value)
+	env, err := protobuf.Open(e.Value)
 	if err != nil {
 		w.t.Fatal(err)
 	}

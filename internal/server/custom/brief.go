@@ -1,11 +1,13 @@
 package custom
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/millrace/millrace/internal/protobuf"
 )
 
 // A definition is mostly schema, and is read much more often than its schemas are. So what is read of it at first is the definition without
@@ -16,27 +18,23 @@ type digest = [sha256.Size]byte
 
 // The numbers of the fields on the way to a schema, in the message runtime.Unknown that is stored and in that of a definition.
 const (
-	rawField      protowire.Number = 2 // of runtime.Unknown
-	specField     protowire.Number = 2 // of CustomResourceDefinition
-	versionsField protowire.Number = 7 // of CustomResourceDefinitionSpec
-	schemaField   protowire.Number = 4 // of CustomResourceDefinitionVersion
+	rawField      protobuf.Number = 2 // of runtime.Unknown
+	specField     protobuf.Number = 2 // of CustomResourceDefinition
+	versionsField protobuf.Number = 7 // of CustomResourceDefinitionSpec
+	schemaField   protobuf.Number = 4 // of CustomResourceDefinitionVersion
 )
-
-// storedAsProto begins what is stored as protobuf.
-var storedAsProto = []byte("k8s\x00")
 
 // withoutSchemas returns a stored definition without its schemas, and the digests of these by the versions' order; a version without a schema
 // has that of nothing. A definition that is stored as JSON is returned as it is, without digests.
 func withoutSchemas(value []byte) (brief []byte, digests []digest, err error) {
-	message, isProto := bytes.CutPrefix(value, storedAsProto)
-	if !isProto {
+	if !protobuf.Enveloped(value) {
 		return value, nil, nil
 	}
-	brief, err = cut(message, rawField, func(definition []byte) ([]byte, error) {
-		return cut(definition, specField, func(spec []byte) ([]byte, error) {
-			return cut(spec, versionsField, func(version []byte) ([]byte, error) {
+	brief, err = cut([]byte(protobuf.Magic), value[len(protobuf.Magic):], rawField, func(definition []byte) ([]byte, error) {
+		return cut(nil, definition, specField, func(spec []byte) ([]byte, error) {
+			return cut(nil, spec, versionsField, func(version []byte) ([]byte, error) {
 				var schema []byte
-				rest, err := cut(version, schemaField, func(text []byte) ([]byte, error) {
+				rest, err := cut(nil, version, schemaField, func(text []byte) ([]byte, error) {
 					schema = text
 					return nil, nil
 				})
@@ -48,37 +46,25 @@ func withoutSchemas(value []byte) (brief []byte, digests []digest, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("read a stored definition: %w", err)
 	}
-	return append(storedAsProto[:len(storedAsProto):len(storedAsProto)], brief...), digests, nil
+	return brief, digests, nil
 }
 
-// cut copies a message and exchanges the values of one of its fields, which is itself a message. A value that becomes nil is left out.
-func cut(message []byte, field protowire.Number, exchange func([]byte) ([]byte, error)) ([]byte, error) {
-	out := make([]byte, 0, 512)
-	for len(message) > 0 {
-		number, kind, n := protowire.ConsumeTag(message)
-		if n < 0 {
-			return nil, protowire.ParseError(n)
-		}
-		length := protowire.ConsumeFieldValue(number, kind, message[n:])
-		if length < 0 {
-			return nil, protowire.ParseError(length)
-		}
-		value := message[n : n+length]
-		if number != field || kind != protowire.BytesType {
-			out = append(append(out, message[:n]...), value...)
-			message = message[n+length:]
+// cut appends a copy of a message, with other values of one of its fields, which is itself a message. A value that becomes nil is left out.
+func cut(out, message []byte, field protobuf.Number, exchange func([]byte) ([]byte, error)) ([]byte, error) {
+	out = slices.Grow(out, 512)
+	s := protobuf.Scan(message)
+	for s.Next() {
+		if s.Number != field || s.Type != protowire.BytesType {
+			out = append(out, s.Whole...)
 			continue
 		}
-		message = message[n+length:]
-		text, _ := protowire.ConsumeBytes(value)
-		changed, err := exchange(text)
+		changed, err := exchange(s.Bytes)
 		if err != nil {
 			return nil, err
 		}
 		if changed != nil {
-			out = protowire.AppendTag(out, number, kind)
-			out = protowire.AppendBytes(out, changed)
+			out = protobuf.AppendBytes(out, field, changed)
 		}
 	}
-	return out, nil
+	return out, s.Err()
 }

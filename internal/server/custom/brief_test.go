@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/millrace/millrace/internal/protobuf"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -82,7 +83,7 @@ func TestABriefDefinitionHasAllButItsSchemas(t *testing.T) {
 
 func TestADefinitionThatIsCutOffIsAnErrorAndOneInJSONStaysWhole(t *testing.T) {
 	value, _ := stored(t, "one", "two")
-	for n := len(storedAsProto) + 1; n < len(value); n++ {
+	for n := len(protobuf.Magic) + 1; n < len(value); n++ {
 		brief, _, err := withoutSchemas(value[:n])
 		if err == nil && len(brief) > n {
 			t.Errorf("of %d bytes %d are left", n, len(brief))

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"google.golang.org/protobuf/encoding/protowire"
+	"github.com/millrace/millrace/internal/protobuf"
 )
 
 // envelope is the message that holds a value of KMS v2: kube-apiserver's EncryptedObject.
@@ -34,84 +34,44 @@ const (
 
 // encode appends the message to b.
 func (e *envelope) encode(b []byte) []byte {
-	add := func(b []byte, n protowire.Number, v []byte) []byte {
-		return protowire.AppendBytes(protowire.AppendTag(b, n, protowire.BytesType), v)
-	}
-	b = add(b, dataField, e.data)
-	b = add(b, keyIDField, []byte(e.keyID))
-	b = add(b, sourceField, e.source)
+	b = protobuf.AppendBytes(b, dataField, e.data)
+	b = protobuf.AppendBytes(b, keyIDField, e.keyID)
+	b = protobuf.AppendBytes(b, sourceField, e.source)
 	for _, key := range slices.Sorted(maps.Keys(e.annotations)) {
-		b = add(b, annotationField, add(add(nil, 1, []byte(key)), 2, e.annotations[key]))
+		entry := protobuf.AppendBytes(protobuf.AppendBytes(nil, 1, key), 2, e.annotations[key])
+		b = protobuf.AppendBytes(b, annotationField, entry)
 	}
-	return protowire.AppendVarint(protowire.AppendTag(b, kindField, protowire.VarintType), e.kind)
+	return protobuf.AppendVarint(b, kindField, e.kind)
 }
 
 var errEnvelope = errors.New("the value is not an EncryptedObject of KMS v2")
 
 func decodeEnvelope(b []byte) (*envelope, error) {
 	e := &envelope{}
-	err := fields(b, func(n protowire.Number, v []byte, number uint64) error {
-		switch n {
+	s := protobuf.Scan(b)
+	for s.Next() {
+		switch s.Number {
 		case dataField:
-			e.data = v
+			e.data = s.Bytes
 		case keyIDField:
-			e.keyID = string(v)
+			e.keyID = string(s.Bytes)
 		case sourceField:
-			e.source = v
+			e.source = s.Bytes
 		case kindField:
-			e.kind = number
+			e.kind = s.Varint
 		case annotationField:
-			var key string
-			var value []byte
-			if err := fields(v, func(n protowire.Number, v []byte, _ uint64) error {
-				switch n {
-				case 1:
-					key = string(v)
-				case 2:
-					value = v
-				}
-				return nil
-			}); err != nil {
-				return err
+			key, value, err := protobuf.Entry(s.Bytes)
+			if err != nil {
+				return e, errEnvelope
 			}
 			if e.annotations == nil {
 				e.annotations = map[string][]byte{}
 			}
-			e.annotations[key] = value
+			e.annotations[string(key)] = value
 		}
-		return nil
-	})
-	if err == nil && (len(e.data) == 0 || len(e.source) == 0 || e.keyID == "") {
-		err = errEnvelope
 	}
-	return e, err
-}
-
-// fields calls visit for each field of a message.
-func fields(b []byte, visit func(n protowire.Number, v []byte, number uint64) error) error {
-	for len(b) > 0 {
-		n, kind, size := protowire.ConsumeTag(b)
-		if size < 0 {
-			return errEnvelope
-		}
-		b = b[size:]
-		var v []byte
-		var number uint64
-		switch kind {
-		case protowire.BytesType:
-			v, size = protowire.ConsumeBytes(b)
-		case protowire.VarintType:
-			number, size = protowire.ConsumeVarint(b)
-		default:
-			return errEnvelope
-		}
-		if size < 0 {
-			return errEnvelope
-		}
-		if err := visit(n, v, number); err != nil {
-			return err
-		}
-		b = b[size:]
+	if s.Err() != nil || len(e.data) == 0 || len(e.source) == 0 || e.keyID == "" {
+		return e, errEnvelope
 	}
-	return nil
+	return e, nil
 }

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"google.golang.org/protobuf/encoding/protowire"
+	"github.com/millrace/millrace/internal/protobuf"
 )
 
 // Attributes are the parts of an object that selectors use.
@@ -22,7 +22,7 @@ type fieldPath struct{ alternatives [][]step }
 
 type step struct {
 	index  int
-	number protowire.Number
+	number protobuf.Number
 	name   string
 }
 
@@ -65,13 +65,13 @@ func fieldNamed(t reflect.Type, name string) (reflect.StructField, bool) {
 }
 
 // protoNumber parses the field number in a tag such as `protobuf:"bytes,10,opt,name=nodeName"`.
-func protoNumber(f reflect.StructField) protowire.Number {
+func protoNumber(f reflect.StructField) protobuf.Number {
 	parts := strings.Split(f.Tag.Get("protobuf"), ",")
 	if len(parts) < 2 {
 		return 0
 	}
 	n, _ := strconv.Atoi(parts[1])
-	return protowire.Number(n)
+	return protobuf.Number(n)
 }
 
 // FieldsOf reads the values of the kind's fields from an object that is a Go struct.
@@ -139,7 +139,7 @@ func (s *structs) Attributes(stored []byte) (Attributes, error) {
 		}
 		return Attributes{Labels: flatten(o.GetLabels()), Fields: s.fieldsOf(o)}, nil
 	}
-	message, err := MessageOf(stored)
+	message, err := protobuf.Content(stored)
 	if err != nil {
 		return Attributes{}, err
 	}
@@ -166,30 +166,28 @@ const (
 )
 
 // protoLabels returns the labels. They are sorted, because Kubernetes writes maps by ascending key.
-func protoLabels(message []byte) ([]string, error) {
-	var out []string
-	err := eachField(message, func(num protowire.Number, meta []byte) error {
-		if num != metadataNumber {
-			return nil
+func protoLabels(message []byte) (labels []string, err error) {
+	object := protobuf.Scan(message)
+	for object.Next() {
+		if object.Number != metadataNumber {
+			continue
 		}
-		return eachField(meta, func(num protowire.Number, pair []byte) error {
-			if num != labelsNumber {
-				return nil
+		metadata := protobuf.Scan(object.Bytes)
+		for metadata.Next() {
+			if metadata.Number != labelsNumber {
+				continue
 			}
-			var kv [2]string
-			if err := eachField(pair, func(num protowire.Number, v []byte) error {
-				if num == 1 || num == 2 {
-					kv[num-1] = string(v)
-				}
-				return nil
-			}); err != nil {
-				return err
+			key, value, err := protobuf.Entry(metadata.Bytes)
+			if err != nil {
+				return nil, err
 			}
-			out = append(out, kv[0], kv[1])
-			return nil
-		})
-	})
-	return out, err
+			labels = append(labels, string(key), string(value))
+		}
+		if err := metadata.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return labels, object.Err()
 }
 
 // protoValue follows a path of field numbers. A missing field has the zero value of its type.
@@ -197,14 +195,14 @@ func protoValue(t reflect.Type, b []byte, steps []step) string {
 	for i, s := range steps {
 		last := i == len(steps)-1
 		f := t.Field(s.index)
-		v, number, found := lastField(b, s.number)
+		v, found := protobuf.Last(b, s.number)
 		if last {
-			return scalarText(f.Type, v, number, found)
+			return scalarText(f.Type, v.Bytes, v.Varint, found)
 		}
 		if t = f.Type; t.Kind() == reflect.Pointer {
 			t = t.Elem()
 		}
-		b = v
+		b = v.Bytes
 	}
 	return ""
 }
@@ -223,29 +221,4 @@ func scalarText(t reflect.Type, bytes []byte, number uint64, found bool) string 
 		return strconv.FormatInt(int64(number), 10)
 	}
 	return string(bytes)
-}
-
-func lastField(b []byte, want protowire.Number) (value []byte, number uint64, found bool) {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return value, number, found
-		}
-		b = b[n:]
-		size := protowire.ConsumeFieldValue(num, typ, b)
-		if size < 0 {
-			return value, number, found
-		}
-		if num == want {
-			found = true
-			switch typ {
-			case protowire.BytesType:
-				value, _ = protowire.ConsumeBytes(b)
-			case protowire.VarintType:
-				number, _ = protowire.ConsumeVarint(b)
-			}
-		}
-		b = b[size:]
-	}
-	return value, number, found
 }

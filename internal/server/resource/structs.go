@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/millrace/millrace/internal/protobuf"
 	"github.com/millrace/millrace/internal/server/resource/alike"
 )
 
@@ -31,8 +32,8 @@ func newStructs(k *Kind, t reflect.Type, restore func(Object)) *structs {
 			s.parts[name] = i
 		}
 	}
-	if _, ok := s.New().(ProtoMessage); ok {
-		s.start = appendTypeMeta(nil, k.GroupVersion().String(), k.Kind)
+	if _, ok := s.New().(protobuf.Message); ok {
+		s.start = protobuf.AppendEnvelopeStart(nil, k.GroupVersion().String(), k.Kind)
 	} else {
 		k.Stored = StoredJSON
 	}
@@ -45,8 +46,8 @@ func (s *structs) Encode(_ context.Context, o Object) ([]byte, error) {
 	version := o.GetResourceVersion()
 	o.SetResourceVersion("")
 	defer o.SetResourceVersion(version)
-	if m, ok := o.(ProtoMessage); ok {
-		return MarshalProto(s.kind.GroupVersion().String(), s.kind.Kind, m)
+	if m, ok := o.(protobuf.Message); ok {
+		return protobuf.Marshal(s.kind.GroupVersion().String(), s.kind.Kind, m)
 	}
 	o.GetObjectKind().SetGroupVersionKind(s.kind.GroupVersionKind())
 	b, err := json.Marshal(o)
@@ -79,12 +80,12 @@ func (s *structs) DecodeAll(ctx context.Context, stored []Stored) ([]Object, err
 
 func (s *structs) decode(stored []byte) (Object, error) {
 	if s.own(stored) {
-		message, err := MessageOf(stored)
+		message, err := protobuf.Content(stored)
 		if err != nil {
 			return nil, err
 		}
 		o := s.New()
-		return o, o.(ProtoMessage).Unmarshal(message)
+		return o, o.(protobuf.Message).Unmarshal(message)
 	}
 	return s.decodeOther(stored)
 }
@@ -94,19 +95,19 @@ func (s *structs) own(stored []byte) bool { return s.start != nil && bytes.HasPr
 
 // decodeOther decodes bytes in JSON, or of another version of the kind.
 func (s *structs) decodeOther(stored []byte) (Object, error) {
-	if !bytes.HasPrefix(stored, ProtoMagic) {
+	if !protobuf.Enveloped(stored) {
 		var said struct{ APIVersion, Kind string }
 		if err := json.Unmarshal(stored, &said); err != nil {
 			return nil, err
 		}
 		return s.read(said.APIVersion, said.Kind, func(o runtime.Object) error { return json.Unmarshal(stored, o) })
 	}
-	env, err := OpenProto(stored)
+	env, err := protobuf.Open(stored)
 	if err != nil {
 		return nil, err
 	}
 	return s.read(env.APIVersion, env.Kind, func(o runtime.Object) error {
-		m, ok := o.(ProtoMessage)
+		m, ok := o.(protobuf.Message)
 		if !ok {
 			return fmt.Errorf("a %T has no form in protobuf", o)
 		}
@@ -182,6 +183,6 @@ func (k *Kind) Message(stored []byte) (message []byte, whole, ok bool) {
 	if !isStruct || !s.own(stored) {
 		return nil, false, false
 	}
-	message, err := MessageOf(stored)
+	message, err := protobuf.Content(stored)
 	return message, s.restore == nil, err == nil
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace/millrace/internal/protobuf"
 	"github.com/millrace/millrace/internal/server/resource"
 	"github.com/millrace/millrace/internal/server/resource/builtin"
 	"github.com/millrace/millrace/internal/server/store"
@@ -78,7 +79,7 @@ func TestClaimTemplatesContainTheirKind(t *testing.T) {
 
 func TestFieldsOfANewerVersionDoNotStopAnObject(t *testing.T) {
 	k := kindNamed(t, "Lease")
-	stored, err := resource.MarshalProto("coordination.k8s.io/v1", "Lease", newer{leaseOf()})
+	stored, err := protobuf.Marshal("coordination.k8s.io/v1", "Lease", newer{leaseOf()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,15 +90,15 @@ func TestFieldsOfANewerVersionDoNotStopAnObject(t *testing.T) {
 }
 
 // newer is a message with a field that its type does not have.
-type newer struct{ resource.ProtoMessage }
+type newer struct{ protobuf.Message }
 
 const newField = "\x7a\x01x"
 
-func (n newer) Size() int { return n.ProtoMessage.Size() + len(newField) }
+func (n newer) Size() int { return n.Message.Size() + len(newField) }
 
 func (n newer) MarshalToSizedBuffer(b []byte) (int, error) {
 	end := len(b) - copy(b[len(b)-len(newField):], newField)
-	size, err := n.ProtoMessage.MarshalToSizedBuffer(b[:end])
+	size, err := n.Message.MarshalToSizedBuffer(b[:end])
 	return size + len(newField), err
 }
 

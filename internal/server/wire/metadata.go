@@ -1,14 +1,13 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"reflect"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/millrace/millrace/internal/server/resource"
+	"github.com/millrace/millrace/internal/protobuf"
 	"github.com/millrace/millrace/internal/server/store"
 	"github.com/millrace/millrace/internal/server/watchcache"
 	"github.com/millrace/millrace/internal/server/wire/internal/transcode"
@@ -22,9 +21,9 @@ func Metadata(o *watchcache.Object, rev store.Revision) (*metav1.PartialObjectMe
 func readMetadata(stored []byte, rev store.Revision) (*metav1.PartialObjectMetadata, error) {
 	p := &metav1.PartialObjectMetadata{}
 	var err error
-	if bytes.HasPrefix(stored, resource.ProtoMagic) {
+	if protobuf.Enveloped(stored) {
 		var message []byte
-		if message, err = resource.MessageOf(stored); err == nil {
+		if message, err = protobuf.Content(stored); err == nil {
 			err = p.Unmarshal(message)
 		}
 	} else {
@@ -62,8 +61,8 @@ var metadataPlan = sync.OnceValue(func() *transcode.Plan {
 })
 
 func makeMetadataJSON(stored []byte, rev store.Revision) ([]byte, error) {
-	if bytes.HasPrefix(stored, resource.ProtoMagic) {
-		if message, err := resource.MessageOf(stored); err == nil {
+	if protobuf.Enveloped(stored) {
+		if message, err := protobuf.Content(stored); err == nil {
 			if form, ok := planned(metadataPlan(), message, rev); ok {
 				return form, nil
 			}
@@ -80,16 +79,16 @@ func makeMetadataJSON(stored []byte, rev store.Revision) ([]byte, error) {
 // MetadataProto returns the protobuf form of an object's metadata. It is cut out of the stored bytes, so it need not be kept.
 func MetadataProto(o *watchcache.Object, rev store.Revision) (Message, error) {
 	value := o.Value()
-	if bytes.HasPrefix(value, resource.ProtoMagic) {
-		message, err := resource.MessageOf(value)
+	if protobuf.Enveloped(value) {
+		message, err := protobuf.Content(value)
 		if err != nil {
 			return Message{}, err
 		}
-		start, end, found := findField(message, numberMetadata)
+		_, metadata, _, found := protobuf.Split(message, numberMetadata)
 		if !found {
 			return Message{}, errMessage
 		}
-		return splice(message[start:end], rev.String())
+		return splice(metadata.Whole, rev.String())
 	}
 	p, err := readMetadata(value, rev)
 	if err != nil {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
+	"github.com/millrace/millrace/internal/protobuf"
 	"github.com/millrace/millrace/internal/server/resource"
 	"github.com/millrace/millrace/internal/server/store"
-	"google.golang.org/protobuf/encoding/protowire"
 )
 
 var errMessage = errors.New("stored bytes are not a protobuf message with metadata")
@@ -33,11 +33,11 @@ func (m *Message) Size() int {
 	if m.whole {
 		return len(m.before)
 	}
-	return len(m.before) + protowire.SizeTag(numberMetadata) + protowire.SizeBytes(m.metaSize()) + len(m.after)
+	return len(m.before) + protobuf.Size(numberMetadata, m.metaSize()) + len(m.after)
 }
 
 func (m *Message) metaSize() int {
-	return len(m.meta) + protowire.SizeTag(numberResourceVersion) + protowire.SizeBytes(len(m.version)) + len(m.rest)
+	return len(m.meta) + protobuf.Size(numberResourceVersion, len(m.version)) + len(m.rest)
 }
 
 // Append appends the message.
@@ -46,11 +46,9 @@ func (m *Message) Append(b []byte) []byte {
 	if m.whole {
 		return b
 	}
-	b = protowire.AppendTag(b, numberMetadata, protowire.BytesType)
-	b = protowire.AppendVarint(b, uint64(m.metaSize()))
+	b = protobuf.AppendHead(b, numberMetadata, m.metaSize())
 	b = append(b, m.meta...)
-	b = protowire.AppendTag(b, numberResourceVersion, protowire.BytesType)
-	b = protowire.AppendString(b, m.version)
+	b = protobuf.AppendBytes(b, numberResourceVersion, m.version)
 	b = append(b, m.rest...)
 	return append(b, m.after...)
 }
@@ -79,7 +77,7 @@ func anyMessage(ctx context.Context, k *resource.Kind, stored []byte, rev store.
 
 // encoded returns the message of a decoded object.
 func encoded(o resource.Object) (Message, error) {
-	p, ok := o.(resource.ProtoMessage)
+	p, ok := o.(protobuf.Message)
 	if !ok {
 		return Message{}, errMessage
 	}
@@ -98,36 +96,10 @@ func StoredProto(k *resource.Kind, e store.Entry, o resource.Object) (Message, e
 
 // splice finds the parts of a message around its resource version.
 func splice(message []byte, version string) (Message, error) {
-	start, end, found := findField(message, numberMetadata)
+	before, metadata, after, found := protobuf.Split(message, numberMetadata)
 	if !found {
 		return Message{}, errMessage
 	}
-	meta, n := protowire.ConsumeBytes(message[start+protowire.SizeTag(numberMetadata) : end])
-	if n < 0 {
-		return Message{}, errMessage
-	}
-	from, to, found := findField(meta, numberResourceVersion)
-	if !found {
-		from, to = len(meta), len(meta)
-	}
-	return Message{before: message[:start], meta: meta[:from], version: version, rest: meta[to:], after: message[end:]}, nil
-}
-
-// findField returns where the first length-delimited field of that number begins and ends, including its tag.
-func findField(b []byte, want protowire.Number) (start, end int, found bool) {
-	for at := 0; at < len(b); {
-		num, typ, n := protowire.ConsumeTag(b[at:])
-		if n < 0 {
-			return 0, 0, false
-		}
-		size := protowire.ConsumeFieldValue(num, typ, b[at+n:])
-		if size < 0 {
-			return 0, 0, false
-		}
-		if num == want && typ == protowire.BytesType {
-			return at, at + n + size, true
-		}
-		at += n + size
-	}
-	return 0, 0, false
+	meta, _, rest, _ := protobuf.Split(metadata.Bytes, numberResourceVersion)
+	return Message{before: before, meta: meta, version: version, rest: rest, after: after}, nil
 }

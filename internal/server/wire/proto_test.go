@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/millrace/millrace/internal/server/resource"
+	"github.com/millrace/millrace/internal/protobuf"
 	"github.com/millrace/millrace/internal/server/store"
 )
 
@@ -38,7 +38,7 @@ func TestAMessageHasTheResourceVersionOfItsObject(t *testing.T) {
 			t.Errorf("%+v: as a whole %q", c, got)
 		}
 	}
-	if _, err := anyMessage(t.Context(), kindNamed(t, "Pod"), append(bytes.Clone(resource.ProtoMagic), 0xff), 1); err == nil {
+	if _, err := anyMessage(t.Context(), kindNamed(t, "Pod"), append([]byte(protobuf.Magic), 0xff), 1); err == nil {
 		t.Error("bytes that are no message are not refused")
 	}
 }

@@ -7,7 +7,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
-	"github.com/millrace/millrace/internal/server/resource"
+	"github.com/millrace/millrace/internal/protobuf"
 	"github.com/millrace/millrace/internal/server/store"
 	"github.com/millrace/millrace/internal/server/watchcache"
 )
@@ -17,7 +17,7 @@ func storedByVersion1(t *testing.T) []byte {
 	t.Helper()
 	o := &autoscalingv1.HorizontalPodAutoscaler{ObjectMeta: metaFor("web")}
 	o.Spec.MaxReplicas, o.Spec.TargetCPUUtilizationPercentage = 5, new(int32(60))
-	b, err := resource.MarshalProto("autoscaling/v1", "HorizontalPodAutoscaler", o)
+	b, err := protobuf.Marshal("autoscaling/v1", "HorizontalPodAutoscaler", o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestObjectsStoredInAnotherVersionAreConverted(t *testing.T) {
 
 func TestObjectsStoredInAnUnknownVersionAreRefused(t *testing.T) {
 	k := kindNamed(t, "HorizontalPodAutoscaler")
-	b, err := resource.MarshalProto("autoscaling/v3", "HorizontalPodAutoscaler", &autoscalingv1.HorizontalPodAutoscaler{ObjectMeta: metaFor("web")})
+	b, err := protobuf.Marshal("autoscaling/v3", "HorizontalPodAutoscaler", &autoscalingv1.HorizontalPodAutoscaler{ObjectMeta: metaFor("web")})
 	if err != nil {
 		t.Fatal(err)
 	}

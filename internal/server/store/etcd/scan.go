@@ -14,8 +14,8 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/backend"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 	"go.etcd.io/etcd/server/v3/storage/schema"
-	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/millrace/millrace/internal/protobuf"
 	"github.com/millrace/millrace/internal/server/store"
 )
 
@@ -223,31 +223,14 @@ const (
 // parseKeyValue returns the key and the value of an encoded mvccpb.KeyValue, as parts of text. An empty value is not nil.
 func parseKeyValue(text []byte) (key, value []byte, err error) {
 	value = []byte{}
-	for len(text) > 0 {
-		field, wireType, n := protowire.ConsumeTag(text)
-		if n < 0 {
-			return nil, nil, protowire.ParseError(n)
-		}
-		text = text[n:]
-		if wireType != protowire.BytesType {
-			if n = protowire.ConsumeFieldValue(field, wireType, text); n < 0 {
-				return nil, nil, protowire.ParseError(n)
-			}
-			text = text[n:]
-			continue
-		}
-		content, n := protowire.ConsumeBytes(text)
-		if n < 0 {
-			return nil, nil, protowire.ParseError(n)
-		}
-		content = content[:len(content):len(content)]
-		switch field {
+	s := protobuf.Scan(text)
+	for s.Next() {
+		switch s.Number {
 		case fieldKey:
-			key = content
+			key = s.Bytes
 		case fieldValue:
-			value = content
+			value = s.Bytes
 		}
-		text = text[n:]
 	}
-	return key, value, nil
+	return key, value, s.Err()
 }

@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"slices"
 
-	"google.golang.org/protobuf/encoding/protowire"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/millrace/millrace/internal/protobuf"
 	"github.com/millrace/millrace/internal/server/apiserver/internal/negotiate"
 	"github.com/millrace/millrace/internal/server/apiserver/internal/status"
 	"github.com/millrace/millrace/internal/server/registry"
@@ -83,10 +83,9 @@ func (a *Answer) sendConvertedProto(l *registry.List, list converted) error {
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	b := protowire.AppendTag(nil, numberListMeta, protowire.BytesType)
-	b = protowire.AppendBytes(b, metaBytes)
+	b := protobuf.AppendBytes(nil, numberListMeta, metaBytes)
 	for _, item := range list.Items {
-		m, ok := item.(resource.ProtoMessage)
+		m, ok := item.(protobuf.Message)
 		if !ok {
 			return status.Unacceptable("only the following media types are accepted: " + negotiate.ObjectTypes)
 		}
@@ -94,11 +93,10 @@ func (a *Answer) sendConvertedProto(l *registry.List, list converted) error {
 		if _, err := m.MarshalToSizedBuffer(form); err != nil {
 			return apierrors.NewInternalError(err)
 		}
-		b = protowire.AppendTag(b, numberItems, protowire.BytesType)
-		b = protowire.AppendBytes(b, form)
+		b = protobuf.AppendBytes(b, numberItems, form)
 	}
-	out := resource.AppendEnvelope(nil, list.APIVersion, list.Kind, len(b))
-	out = resource.AppendEnvelopeEnd(append(out, b...))
+	out := protobuf.AppendEnvelope(nil, list.APIVersion, list.Kind, len(b))
+	out = protobuf.AppendEnvelopeEnd(append(out, b...))
 	WriteBytes(a.Writer, resource.ProtobufType, http.StatusOK, out)
 	return nil
 }

@@ -6,14 +6,15 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/millrace/millrace/internal/protobuf"
 	"github.com/millrace/millrace/internal/server/apiserver/internal/negotiate"
 	"github.com/millrace/millrace/internal/server/resource"
 )
 
 // sendProtoDocument sends a discovery document in protobuf.
-func sendProtoDocument(w http.ResponseWriter, document resource.ProtoMessage) error {
+func sendProtoDocument(w http.ResponseWriter, document protobuf.Message) error {
 	gvk := document.(runtime.Object).GetObjectKind().GroupVersionKind()
-	b, err := resource.MarshalProto(gvk.GroupVersion().String(), gvk.Kind, document)
+	b, err := protobuf.Marshal(gvk.GroupVersion().String(), gvk.Kind, document)
 	if err != nil {
 		return err
 	}
@@ -27,7 +28,7 @@ func SendDocument(w http.ResponseWriter, r *http.Request, document any, plain bo
 	if err != nil {
 		return err
 	}
-	if m, ok := document.(resource.ProtoMessage); ok && f.Media == negotiate.Protobuf {
+	if m, ok := document.(protobuf.Message); ok && f.Media == negotiate.Protobuf {
 		return sendProtoDocument(w, m)
 	}
 	b, err := json.Marshal(document)

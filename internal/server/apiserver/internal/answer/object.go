@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/millrace/millrace/internal/protobuf"
 	"github.com/millrace/millrace/internal/server/apiserver/internal/negotiate"
 	"github.com/millrace/millrace/internal/server/registry"
 	"github.com/millrace/millrace/internal/server/resource"
@@ -85,9 +86,9 @@ func (a *Answer) sendJSON(code int, gvk schema.GroupVersionKind, form []byte) er
 func (a *Answer) sendProto(code int, form wire.Message) error {
 	b := GetBuffer()
 	defer b.Free()
-	b.Bytes = resource.AppendEnvelope(b.Bytes, a.Face.GroupVersion().String(), a.Face.Kind, form.Size())
+	b.Bytes = protobuf.AppendEnvelope(b.Bytes, a.Face.GroupVersion().String(), a.Face.Kind, form.Size())
 	b.Bytes = form.Append(b.Bytes)
-	b.Bytes = resource.AppendEnvelopeEnd(b.Bytes)
+	b.Bytes = protobuf.AppendEnvelopeEnd(b.Bytes)
 	WriteBytes(a.Writer, resource.ProtobufType, code, b.Bytes)
 	return nil
 }
@@ -205,8 +206,8 @@ func (a *Answer) Send(code int, o runtime.Object, gvk schema.GroupVersionKind) e
 func marshal(f negotiate.Format, o runtime.Object, gvk schema.GroupVersionKind) ([]byte, string, error) {
 	o.GetObjectKind().SetGroupVersionKind(gvk)
 	if f.Media == negotiate.Protobuf {
-		if m, ok := o.(resource.ProtoMessage); ok {
-			b, err := resource.MarshalProto(gvk.GroupVersion().String(), gvk.Kind, m)
+		if m, ok := o.(protobuf.Message); ok {
+			b, err := protobuf.Marshal(gvk.GroupVersion().String(), gvk.Kind, m)
 			return b, resource.ProtobufType, err
 		}
 		f.Media = negotiate.JSON

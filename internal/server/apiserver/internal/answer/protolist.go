@@ -1,9 +1,9 @@
 package answer
 
 import (
-	"google.golang.org/protobuf/encoding/protowire"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/millrace/millrace/internal/protobuf"
 	"github.com/millrace/millrace/internal/server/registry"
 	"github.com/millrace/millrace/internal/server/resource"
 	"github.com/millrace/millrace/internal/server/wire"
@@ -18,33 +18,31 @@ const (
 func (a *Answer) sendProtoList(l *registry.List, it items) error {
 	forms := make([]wire.Message, len(l.Objects))
 	meta := listMeta(l)
-	size := protowire.SizeTag(numberListMeta) + protowire.SizeBytes(meta.Size())
+	size := protobuf.Size(numberListMeta, meta.Size())
 	for i, o := range l.Objects {
 		form, err := it.proto(o)
 		if err != nil {
 			return apierrors.NewInternalError(err)
 		}
 		forms[i] = form
-		size += protowire.SizeTag(numberItems) + protowire.SizeBytes(form.Size())
+		size += protobuf.Size(numberItems, form.Size())
 	}
 	out := a.newChunked()
 	defer out.end()
 	a.Head(resource.ProtobufType)
-	b := resource.AppendEnvelope(out.b.Bytes, it.apiVersion, it.listKind, size)
+	b := protobuf.AppendEnvelope(out.b.Bytes, it.apiVersion, it.listKind, size)
 	metaBytes, err := meta.Marshal()
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	b = protowire.AppendTag(b, numberListMeta, protowire.BytesType)
-	out.b.Bytes = protowire.AppendBytes(b, metaBytes)
+	out.b.Bytes = protobuf.AppendBytes(b, numberListMeta, metaBytes)
 	for i := range forms {
-		out.b.Bytes = protowire.AppendTag(out.b.Bytes, numberItems, protowire.BytesType)
-		out.b.Bytes = protowire.AppendVarint(out.b.Bytes, uint64(forms[i].Size()))
+		out.b.Bytes = protobuf.AppendHead(out.b.Bytes, numberItems, forms[i].Size())
 		out.b.Bytes = forms[i].Append(out.b.Bytes)
 		if out.flushIfFull(); out.err != nil {
 			return nil
 		}
 	}
-	out.b.Bytes = resource.AppendEnvelopeEnd(out.b.Bytes)
+	out.b.Bytes = protobuf.AppendEnvelopeEnd(out.b.Bytes)
 	return nil
 }

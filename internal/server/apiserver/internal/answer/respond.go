@@ -7,13 +7,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace/millrace/internal/protobuf"
 	"github.com/millrace/millrace/internal/server/apiserver/internal/negotiate"
 	"github.com/millrace/millrace/internal/server/resource"
 )
 
 func WriteStatus(w http.ResponseWriter, f negotiate.Format, status *metav1.Status) {
 	if f.Media == negotiate.Protobuf {
-		if b, err := resource.MarshalProto("v1", "Status", status); err == nil {
+		if b, err := protobuf.Marshal("v1", "Status", status); err == nil {
 			WriteBytes(w, resource.ProtobufType, int(status.Code), b)
 			return
 		}

@@ -20,6 +20,7 @@ import (
 	strictjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/millrace/millrace/internal/protobuf"
 	"github.com/millrace/millrace/internal/server/apiserver/internal/negotiate"
 	"github.com/millrace/millrace/internal/server/apiserver/internal/status"
 	"github.com/millrace/millrace/internal/server/resource"
@@ -219,7 +220,7 @@ func typeMetaOf(o runtime.Object) *metav1.TypeMeta {
 }
 
 func (b Body) decodeProto(into runtime.Object, want schema.GroupVersionKind) error {
-	message, ok := into.(resource.ProtoMessage)
+	message, ok := into.(protobuf.Message)
 	if !ok {
 		return status.UnsupportedMediaType(unknownMedia)
 	}

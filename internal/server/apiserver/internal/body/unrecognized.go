@@ -1,7 +1,6 @@
 package body
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,8 +15,8 @@ import (
 	strictjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/millrace/millrace/internal/protobuf"
 	"github.com/millrace/millrace/internal/server/apiserver/internal/negotiate"
-	"github.com/millrace/millrace/internal/server/resource"
 	"github.com/millrace/millrace/internal/server/resource/tree"
 )
 
@@ -39,14 +38,14 @@ func (b Body) unrecognized(want schema.GroupVersionKind, err error) error {
 }
 
 // envelope decodes the envelope of a protobuf document.
-func (b Body) envelope() (resource.Envelope, error) {
+func (b Body) envelope() (protobuf.Envelope, error) {
 	switch {
 	case len(b.Bytes) == 0:
-		return resource.Envelope{}, errors.New("empty data")
-	case bytes.Equal(b.Bytes, resource.ProtoMagic):
-		return resource.Envelope{}, errors.New("empty body")
+		return protobuf.Envelope{}, errors.New("empty data")
+	case string(b.Bytes) == protobuf.Magic:
+		return protobuf.Envelope{}, errors.New("empty body")
 	}
-	return resource.OpenProto(b.Bytes)
+	return protobuf.Open(b.Bytes)
 }
 
 // excerpt returns the beginning of a body: unchanged if it looks like JSON.
@@ -136,7 +135,7 @@ func (b Body) DecodeOptions(into runtime.Object, kind string) error {
 			err = checkOptions(metav1.TypeMeta{APIVersion: env.APIVersion, Kind: env.Kind}, kind)
 		}
 		if err == nil {
-			err = into.(resource.ProtoMessage).Unmarshal(env.Raw)
+			err = into.(protobuf.Message).Unmarshal(env.Raw)
 		}
 		return badRequest(err)
 	}

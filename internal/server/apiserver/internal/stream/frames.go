@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace/millrace/internal/deflate"
+	"github.com/millrace/millrace/internal/protobuf"
 	"github.com/millrace/millrace/internal/server/apiserver/internal/answer"
 	"github.com/millrace/millrace/internal/server/apiserver/internal/negotiate"
 	"github.com/millrace/millrace/internal/server/apiserver/internal/status"
@@ -257,7 +258,7 @@ func (f *frames) gzipEvent(e registry.Event) {
 func (f *frames) object(t watch.EventType, o runtime.Object) {
 	f.buffer()
 	gvk := o.GetObjectKind().GroupVersionKind()
-	if m, ok := o.(resource.ProtoMessage); ok && f.answer.Format.Media == negotiate.Protobuf {
+	if m, ok := o.(protobuf.Message); ok && f.answer.Format.Media == negotiate.Protobuf {
 		message := make([]byte, m.Size())
 		if _, f.err = m.MarshalToSizedBuffer(message); f.err == nil {
 			f.protoFrame(t, gvk.GroupVersion().String(), gvk.Kind, wire.Whole(message))

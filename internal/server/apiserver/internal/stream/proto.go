@@ -3,11 +3,10 @@ package stream
 import (
 	"encoding/binary"
 
-	"google.golang.org/protobuf/encoding/protowire"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace/millrace/internal/protobuf"
 	"github.com/millrace/millrace/internal/server/registry"
-	"github.com/millrace/millrace/internal/server/resource"
 	"github.com/millrace/millrace/internal/server/wire"
 )
 
@@ -40,18 +39,15 @@ const (
 // protoFrame writes the length and the event, which contains the object's envelope.
 func (f *frames) protoFrame(t watch.EventType, apiVersion, kind string, message wire.Message) {
 	var scratch [160]byte
-	head := resource.AppendEnvelope(scratch[:0], apiVersion, kind, message.Size())
-	document := len(head) + message.Size() + len(resource.AppendEnvelopeEnd(nil))
-	extension := protowire.SizeTag(numberRaw) + protowire.SizeBytes(document)
-	size := protowire.SizeTag(numberEventType) + protowire.SizeBytes(len(t)) + protowire.SizeTag(numberEventObject) + protowire.SizeBytes(extension)
+	head := protobuf.AppendEnvelope(scratch[:0], apiVersion, kind, message.Size())
+	document := len(head) + message.Size() + protobuf.EnvelopeEndSize
+	extension := protobuf.Size(numberRaw, document)
+	size := protobuf.Size(numberEventType, len(t)) + protobuf.Size(numberEventObject, extension)
 	b := binary.BigEndian.AppendUint32(f.out.Bytes, uint32(size))
-	b = protowire.AppendTag(b, numberEventType, protowire.BytesType)
-	b = protowire.AppendString(b, string(t))
-	b = protowire.AppendTag(b, numberEventObject, protowire.BytesType)
-	b = protowire.AppendVarint(b, uint64(extension))
-	b = protowire.AppendTag(b, numberRaw, protowire.BytesType)
-	b = protowire.AppendVarint(b, uint64(document))
+	b = protobuf.AppendBytes(b, numberEventType, t)
+	b = protobuf.AppendHead(b, numberEventObject, extension)
+	b = protobuf.AppendHead(b, numberRaw, document)
 	b = append(b, head...)
 	b = message.Append(b)
-	f.out.Bytes = resource.AppendEnvelopeEnd(b)
+	f.out.Bytes = protobuf.AppendEnvelopeEnd(b)
 }

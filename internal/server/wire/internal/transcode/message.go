@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/millrace/millrace/internal/jsontext"
+	"github.com/millrace/millrace/internal/protobuf"
 )
 
 // message writes a struct.
@@ -46,14 +47,12 @@ func (r *reader) fields(out []byte, m *message, b []byte) []byte {
 // find records where in the message each field is.
 func (m *message) find(b []byte, spans []span) bool {
 	for at := 0; at < len(b); {
-		tag, start := uint64(b[at]), at
-		if at++; tag >= 0x80 {
-			var n int
-			if tag, n = protowire.ConsumeVarint(b[start:]); n < 0 {
-				return false
-			}
-			at = start + n
+		start := at
+		tag, n := protobuf.Varint(b[at:])
+		if n == 0 {
+			return false
 		}
+		at += n
 		var f *field
 		index := 0
 		if number := tag >> 3; number < uint64(len(m.byNumber)) && m.byNumber[number] > 0 {
@@ -62,7 +61,7 @@ func (m *message) find(b []byte, spans []span) bool {
 		} else if !m.lenient || number == 0 || number > uint64(protowire.MaxValidNumber) {
 			return false
 		}
-		from, to := extent(b, at, protowire.Type(tag&7))
+		from, to := protobuf.Extent(b, at, protowire.Type(tag&7))
 		if to < 0 {
 			return false
 		}
@@ -88,45 +87,14 @@ func (m *message) find(b []byte, spans []span) bool {
 	return true
 }
 
-// extent returns where a value begins and ends, given where its tag ended. It knows the wire types that objects use.
-func extent(b []byte, at int, t protowire.Type) (from, to int) {
-	if at < len(b) && b[at] < 0x80 { // most lengths and numbers are small
-		if t == protowire.VarintType {
-			return at, at + 1
-		}
-		if to := at + 1 + int(b[at]); t == protowire.BytesType && to <= len(b) {
-			return at + 1, to
-		}
-	}
-	switch t {
-	case protowire.Fixed64Type:
-		if at+8 <= len(b) {
-			return at, at + 8
-		}
-	case protowire.VarintType:
-		_, n := protowire.ConsumeVarint(b[at:])
-		if n < 0 {
-			return 0, -1
-		}
-		return at, at + n
-	case protowire.BytesType:
-		size, n := protowire.ConsumeVarint(b[at:])
-		if n < 0 || size > uint64(len(b)-at-n) {
-			return 0, -1
-		}
-		return at + n, at + n + int(size)
-	}
-	return 0, -1
-}
-
 // next returns one of a field's values and skips other fields in between. find has checked the bytes before.
 func (f *field) next(b []byte) (value, rest []byte, ok bool) {
 	for len(b) > 0 {
-		tag, n := protowire.ConsumeVarint(b)
-		if n < 0 {
+		tag, n := protobuf.Varint(b)
+		if n == 0 {
 			return nil, nil, false
 		}
-		from, to := extent(b, n, protowire.Type(tag&7))
+		from, to := protobuf.Extent(b, n, protowire.Type(tag&7))
 		if to < 0 {
 			return nil, nil, false
 		}
@@ -259,7 +227,7 @@ func (f *field) pair(b []byte) (key, value []byte, ok bool) {
 	var seen [3]bool
 	for at := 0; at < len(b); {
 		tag := b[at]
-		from, to := extent(b, at+1, protowire.Type(tag&7))
+		from, to := protobuf.Extent(b, at+1, protowire.Type(tag&7))
 		number := tag >> 3
 		if to < 0 || tag&7 != byte(protowire.BytesType) || number != 1 && number != 2 || seen[number] {
 			return nil, nil, false

@@ -10,6 +10,7 @@ import (
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/millrace/millrace/internal/jsontext"
+	"github.com/millrace/millrace/internal/protobuf"
 )
 
 // The values that only schemas of custom resources have.
@@ -60,7 +61,7 @@ func (r *reader) schemaOrList(out []byte, f *field, b []byte, element func(out, 
 	out = append(out, '[')
 	for at := 0; at < len(b); {
 		tag := b[at]
-		from, to := extent(b, at+1, protowire.BytesType)
+		from, to := protobuf.Extent(b, at+1, protowire.BytesType)
 		switch {
 		case to < 0:
 			return nil

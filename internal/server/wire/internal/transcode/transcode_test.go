@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/internal/protobuf"
 	"github.com/millrace/millrace/internal/randomly"
 
 	corev1 "k8s.io/api/core/v1"
@@ -105,7 +106,7 @@ func oddTime(c randfill.Continue) time.Time {
 // decoded returns the text that decoding and encoding gives.
 func decoded(k *resource.Kind, message []byte, version string) ([]byte, error) {
 	o := k.New()
-	if err := o.(resource.ProtoMessage).Unmarshal(message); err != nil {
+	if err := o.(protobuf.Message).Unmarshal(message); err != nil {
 		return nil, err
 	}
 	o.SetResourceVersion(version)
@@ -114,7 +115,7 @@ func decoded(k *resource.Kind, message []byte, version string) ([]byte, error) {
 
 func encode(t testing.TB, o resource.Object) []byte {
 	t.Helper()
-	m := o.(resource.ProtoMessage)
+	m := o.(protobuf.Message)
 	message := make([]byte, m.Size())
 	if _, err := m.MarshalToSizedBuffer(message); err != nil {
 		t.Fatal(err)

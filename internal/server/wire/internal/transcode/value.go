@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/millrace/millrace/internal/jsontext"
+	"github.com/millrace/millrace/internal/protobuf"
 )
 
 // value writes one value; if b is empty, the type's zero value.
@@ -58,10 +59,7 @@ func (r *reader) value(out []byte, f *field, b []byte) []byte {
 
 // number reads a varint that find has checked.
 func number(b []byte) uint64 {
-	if len(b) == 1 {
-		return uint64(b[0])
-	}
-	v, _ := protowire.ConsumeVarint(b)
+	v, _ := protobuf.Varint(b)
 	return v
 }
 
@@ -73,7 +71,7 @@ func members(b []byte, types ...protowire.Type) (found [3][]byte, ok bool) {
 		if tag >= 0x80 || n == 0 || n > len(types) || protowire.Type(tag&7) != types[n-1] || found[n-1] != nil {
 			return found, false
 		}
-		from, to := extent(b, at+1, types[n-1])
+		from, to := protobuf.Extent(b, at+1, types[n-1])
 		if to < 0 {
 			return found, false
 		}
@@ -200,7 +198,7 @@ func appendStrings(out, b []byte) []byte {
 	out = append(out, '[')
 	for at := 0; at < len(b); {
 		const tag = 1<<3 | byte(protowire.BytesType)
-		from, to := extent(b, at+1, protowire.BytesType)
+		from, to := protobuf.Extent(b, at+1, protowire.BytesType)
 		if b[at] != tag || to < 0 {
 			return nil
 		}
