@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/millrace/millrace/informer/internal/wire"
+	"github.com/millrace/millrace/internal/protobuf"
 )
 
 // FieldPath is the path to a field of an object, such as spec.nodeName. It is resolved once for a Go type, and then
@@ -62,7 +63,7 @@ func (p *FieldPath) descend(t reflect.Type, name string) reflect.Type {
 			continue
 		}
 		fields, numbers := p.fields, p.numbers
-		p.fields, p.numbers = append(fields, i), append(numbers, wire.FieldNumber(field))
+		p.fields, p.numbers = append(fields, i), append(numbers, int(protobuf.NumberOf(field)))
 		if tag == name {
 			return field.Type
 		}

@@ -3,8 +3,6 @@ package wire
 import (
 	"bytes"
 	"reflect"
-	"strconv"
-	"strings"
 
 	"github.com/millrace/millrace/internal/protobuf"
 )
@@ -40,7 +38,7 @@ func shapeOf(t reflect.Type, top bool) *messageShape {
 	s := &messageShape{}
 	for i := range t.NumField() {
 		field := t.Field(i)
-		number := FieldNumber(field)
+		number := int(protobuf.NumberOf(field))
 		if number == 0 || number >= maxShared || !field.IsExported() {
 			continue
 		}
@@ -134,12 +132,4 @@ func (s *spans) at(number int) []byte {
 		return nil
 	}
 	return s.byNumber[number]
-}
-
-// FieldNumber returns the protobuf number of a struct's field, or zero.
-func FieldNumber(field reflect.StructField) int {
-	_, rest, _ := strings.Cut(field.Tag.Get("protobuf"), ",")
-	number, _, _ := strings.Cut(rest, ",")
-	n, _ := strconv.Atoi(number)
-	return n
 }

@@ -2,7 +2,6 @@ package ownership
 
 import (
 	"reflect"
-	"unsafe"
 
 	"github.com/millrace/millrace/internal/server/resource/alike"
 )
@@ -123,12 +122,8 @@ func (c *comparison) bare(s *shape, v reflect.Value, is state) bool {
 	if s.form != structure {
 		return v.Len() == 0
 	}
-	at := base(v)
 	for i := range s.fields {
 		f := &s.fields[i]
-		if f.emptyCheck.sure(at) {
-			continue
-		}
 		if _, is := f.of(v, present); is != absent {
 			return false
 		}
@@ -167,7 +162,7 @@ func (s *shape) deref(v reflect.Value) (reflect.Value, state) {
 }
 
 // child compares what is at a step further, and keeps its node if there are differences.
-func (c *comparison) child(kind byte, name string, s *shape, p pair, to ref, last *ref) {
+func (c *comparison) child(kind step, name string, s *shape, p pair, to ref, last *ref) {
 	at := c.add(kind, name)
 	c.at(s, p, at)
 	if c.said(at) {
@@ -184,18 +179,8 @@ func (c *comparison) said(r ref) bool {
 
 func (c *comparison) structure(s *shape, p pair, to ref) {
 	var last ref
-	var l, r unsafe.Pointer
-	if p.ls == present {
-		l = base(p.l)
-	}
-	if p.rs == present {
-		r = base(p.r)
-	}
 	for i := range s.fields {
 		f := &s.fields[i]
-		if (p.ls != present || f.emptyCheck.sure(l)) && (p.rs != present || f.emptyCheck.sure(r)) {
-			continue
-		}
 		var q pair
 		q.l, q.ls = f.of(p.l, p.ls)
 		q.r, q.rs = f.of(p.r, p.rs)
@@ -208,6 +193,6 @@ func (c *comparison) structure(s *shape, p pair, to ref) {
 		if f.shape.leaf && f.shape.form != opaque && q.ls == present && q.rs == present && c.same(f.shape, q.l, q.r) {
 			continue
 		}
-		c.child('f', f.name, f.shape, q, to, &last)
+		c.child(fieldStep, f.name, f.shape, q, to, &last)
 	}
 }

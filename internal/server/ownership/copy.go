@@ -31,7 +31,7 @@ func (w *copier) structure(s *shape, content map[string]any, from, to reflect.Va
 			continue
 		}
 		known++
-		w.name('f', f.name, begun || known > 1)
+		w.name(fieldStep, f.name, begun || known > 1)
 		w.value(f.shape, value, from.FieldByIndex(f.index), to.FieldByIndex(f.index), false)
 	}
 	w.odd = w.odd || known == 0 && !begun || known < len(content)
@@ -86,7 +86,7 @@ func (w *copier) mapping(s *shape, content map[string]any, from, to reflect.Valu
 	}
 	slices.Sort(names)
 	for i, name := range names {
-		w.name('f', name, i > 0)
+		w.name(fieldStep, name, i > 0)
 		w.set = append(w.set, "{}"...)
 		key := reflect.ValueOf(name).Convert(to.Type().Key())
 		value := from.MapIndex(key)
@@ -140,7 +140,7 @@ func (w *copier) list(s *shape, content []any, from, to reflect.Value) {
 }
 
 // named is what an element is called.
-func (w *copier) named(s *shape, v reflect.Value) (kind byte, name string) {
+func (w *copier) named(s *shape, v reflect.Value) (kind step, name string) {
 	v, is := s.elem.deref(v)
 	if is != present {
 		w.odd = true
@@ -149,8 +149,8 @@ func (w *copier) named(s *shape, v reflect.Value) (kind byte, name string) {
 	w.text = w.text[:0]
 	if s.set {
 		w.valueName(s.elem, v)
-		return 'v', string(w.text)
+		return valueStep, string(w.text)
 	}
 	w.keyName(s, v)
-	return 'k', string(w.text)
+	return keyStep, string(w.text)
 }

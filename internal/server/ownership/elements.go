@@ -33,7 +33,7 @@ func (c *comparison) mapping(s *shape, p pair, to ref) {
 		} else {
 			q.rs = absent
 		}
-		c.child('f', key, s.elem, q, to, &last)
+		c.child(fieldStep, key, s.elem, q, to, &last)
 	}
 	c.keys = c.keys[:from]
 }
@@ -91,7 +91,7 @@ func (s *shape) entry(m reflect.Value, is state, key string) (reflect.Value, sta
 
 // element is one element of a list that is told from others by a name.
 type element struct {
-	kind byte
+	kind step
 	name string
 	key  string // the value of the only key, where there is one and it is a text: what the order of names comes to
 	end  int    // of the name in the text of all names
@@ -149,14 +149,14 @@ func (c *comparison) elements(s *shape, v reflect.Value, is state) {
 	from := len(c.scratch)
 	c.text = c.text[:0]
 	for i := range v.Len() {
-		e := element{kind: 'k'}
+		e := element{kind: keyStep}
 		e.v, e.is = s.elem.deref(v.Index(i))
 		if e.is != present {
 			c.odd = true
 			return
 		}
 		if s.set {
-			e.kind = 'v'
+			e.kind = valueStep
 			c.valueName(s.elem, e.v)
 		} else {
 			c.keyName(s, e.v)

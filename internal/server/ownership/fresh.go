@@ -28,44 +28,40 @@ func (c *comparison) fresh(s *shape, v reflect.Value) (set []byte, ok bool) {
 
 // fields writes the fields of a struct between braces, which have been begun or not, and tells whether there are any. In a
 // struct that has always been there (zero), so have some of its fields; in others all are new.
-func (w *writer) fields(s *shape, v reflect.Value, zero, any bool) bool {
-	at := base(v)
+func (w *writer) fields(s *shape, v reflect.Value, zero, begun bool) bool {
 	for i := range s.fields {
 		f := &s.fields[i]
-		if f.emptyCheck.sure(at) {
-			continue
-		}
 		value, is := f.of(v, present)
 		if is == absent {
 			continue
 		}
 		mark := len(w.set)
-		w.name('f', f.name, any)
+		w.name(fieldStep, f.name, begun)
 		if !w.field(f, value, is, zero) {
 			w.set = w.set[:mark]
 			continue
 		}
-		any = true
+		begun = true
 	}
-	w.end(any)
-	return any
+	w.end(begun)
+	return begun
 }
 
 // name begins a step. The first one opens the braces of all.
-func (w *writer) name(kind byte, name string, more bool) {
+func (w *writer) name(kind step, name string, more bool) {
 	if more {
 		w.set = append(w.set, ',')
 	} else {
 		w.set = append(w.set, '{')
 	}
-	w.set = append(w.set, '"', kind, ':')
+	w.set = append(w.set, '"', byte(kind), ':')
 	w.set = append(w.set, name...)
 	w.set = append(w.set, '"', ':')
 }
 
 // end closes the braces of steps, if there have been any.
-func (w *writer) end(any bool) {
-	if any {
+func (w *writer) end(begun bool) {
+	if begun {
 		w.set = append(w.set, '}')
 	}
 }
@@ -135,7 +131,7 @@ func (w *writer) mapping(s *shape, v reflect.Value, begun bool) {
 	slices.Sort(keys)
 	for i, key := range keys {
 		w.odd = w.odd || !ordinary(key)
-		w.name('f', key, begun || i > 0)
+		w.name(fieldStep, key, begun || i > 0)
 		if s.elem.leaf && s.elem.form != opaque {
 			w.set = append(w.set, "{}"...)
 			continue

@@ -46,16 +46,16 @@ import (
 // Owners tracks the fields of all kinds. The zero value is ready.
 type Owners struct {
 	mu       sync.RWMutex // guards trackers
-	trackers map[place]*tracker
+	trackers map[trackerKey]*tracker
 }
 
-// place is where objects are changed: where a face is served, and a subresource of it.
-type place struct {
+// trackerKey is where objects are changed: where a face is served, and a subresource of it.
+type trackerKey struct {
 	served schema.GroupVersionResource
 	view   string
 }
 
-// tracker keeps the managed fields of the objects at one place.
+// tracker keeps the managed fields of the objects that are changed in one way.
 type tracker struct {
 	face  *resource.Face
 	quick *quick // nil if everything is left to the library
@@ -72,16 +72,16 @@ func Types(face *resource.Face) (managedfields.TypeConverter, error) {
 }
 
 // Track notes in obj what manager changed between old and obj, as an update. old is nil for a create.
-func (w *Owners) Track(face *resource.Face, view string, old, obj resource.Object, manager string) error {
-	d := w.tracker(face, view)
+func (o *Owners) Track(face *resource.Face, view string, old, obj resource.Object, manager string) error {
+	t := o.tracker(face, view)
 	switch {
-	case d.quick == nil:
-	case d.quick.trees != nil:
-		if d.quick.trackParts(old, obj, manager) {
+	case t.quick == nil:
+	case t.quick.trees != nil:
+		if t.quick.trackParts(old, obj, manager) {
 			return nil
 		}
 		old, obj = asTree(old), asTree(obj)
-		if d.quick.trackTree(old, obj, manager) {
+		if t.quick.trackTree(old, obj, manager) {
 			return nil
 		}
 	default:
@@ -90,14 +90,14 @@ func (w *Owners) Track(face *resource.Face, view string, old, obj resource.Objec
 		if old != nil {
 			before, left = old.GetManagedFields(), faced(face, old)
 		}
-		if after, ok := d.quick.track(left, faced(face, obj), before, obj.GetManagedFields(), manager); ok {
+		if after, ok := t.quick.track(left, faced(face, obj), before, obj.GetManagedFields(), manager); ok {
 			obj.SetManagedFields(after)
 			return nil
 		}
 	}
 	old, obj = asTree(old), asTree(obj)
 	// What the library cannot read is refused by validation, or was there before it was.
-	if err := d.track(face, old, obj, manager); !errors.Is(err, errUnreadable) {
+	if err := t.track(face, old, obj, manager); !errors.Is(err, errUnreadable) {
 		if err == nil && old != nil {
 			keepTimes(obj, old) // the library says when its manager wrote last, even if that changed nothing
 		}
@@ -138,8 +138,8 @@ func faced(face *resource.Face, o resource.Object) any {
 }
 
 // track has the library do it.
-func (d *tracker) track(face *resource.Face, old, obj resource.Object, manager string) error {
-	m, err := d.library()
+func (t *tracker) track(face *resource.Face, old, obj resource.Object, manager string) error {
+	m, err := t.library()
 	if err != nil {
 		return err
 	}
@@ -176,39 +176,39 @@ func named(face *resource.Face, o resource.Object) runtime.Object {
 	if face.From != nil {
 		return as(face, o)
 	}
-	copy := reflect.New(reflect.TypeOf(o).Elem())
-	copy.Elem().Set(reflect.ValueOf(o).Elem())
-	out := copy.Interface().(runtime.Object)
+	shallow := reflect.New(reflect.TypeOf(o).Elem())
+	shallow.Elem().Set(reflect.ValueOf(o).Elem())
+	out := shallow.Interface().(runtime.Object)
 	out.GetObjectKind().SetGroupVersionKind(face.GroupVersionKind)
 	return out
 }
 
 // Apply merges a configuration into live on behalf of manager. live is nil if there is no object yet. A conflict is an API
 // status that names the fields and their owners. What changes nothing but times changes nothing.
-func (w *Owners) Apply(face *resource.Face, view string, live resource.Object, configuration runtime.Object, manager string, force bool) (resource.Object, error) {
-	d := w.tracker(face, view)
+func (o *Owners) Apply(face *resource.Face, view string, live resource.Object, configuration runtime.Object, manager string, force bool) (resource.Object, error) {
+	t := o.tracker(face, view)
 	switch {
-	case d.quick == nil:
-	case d.quick.trees != nil:
-		if merged, ok := d.quick.applyParts(face, live, configuration, manager); ok {
+	case t.quick == nil:
+	case t.quick.trees != nil:
+		if merged, ok := t.quick.applyParts(face, live, configuration, manager); ok {
 			return merged, nil
 		}
 		live = asTree(live)
-		if merged, ok := d.quick.applyTree(face, live, configuration, manager); ok {
+		if merged, ok := t.quick.applyTree(face, live, configuration, manager); ok {
 			return merged, nil
 		}
 	case live != nil && face.From == nil:
-		if merged, ok := d.quick.again(face, live, configuration, manager); ok {
+		if merged, ok := t.quick.again(face, live, configuration, manager); ok {
 			keepTimes(merged, live)
 			return merged, nil
 		}
 	}
-	return d.apply(face, asTree(live), configuration, manager, force)
+	return t.apply(face, asTree(live), configuration, manager, force)
 }
 
 // apply has the library do it.
-func (d *tracker) apply(face *resource.Face, live resource.Object, configuration runtime.Object, manager string, force bool) (resource.Object, error) {
-	m, err := d.library()
+func (t *tracker) apply(face *resource.Face, live resource.Object, configuration runtime.Object, manager string, force bool) (resource.Object, error) {
+	m, err := t.library()
 	if err != nil {
 		return nil, err
 	}
@@ -262,29 +262,29 @@ func keepTimes(merged, live resource.Object) {
 	kind.SetGroupVersionKind(mergedKind)
 }
 
-func (w *Owners) tracker(face *resource.Face, view string) *tracker {
-	at := place{face.GroupVersionResource(), view}
-	w.mu.RLock()
-	d := w.trackers[at]
-	w.mu.RUnlock()
-	if d != nil && d.face == face {
-		return d
+func (o *Owners) tracker(face *resource.Face, view string) *tracker {
+	at := trackerKey{face.GroupVersionResource(), view}
+	o.mu.RLock()
+	t := o.trackers[at]
+	o.mu.RUnlock()
+	if t != nil && t.face == face {
+		return t
 	}
-	d = newTracker(face, view) // which may take some time, and may be done twice
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if known := w.trackers[at]; known != nil && known.face == face {
+	t = newTracker(face, view) // which may take some time, and may be done twice
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if known := o.trackers[at]; known != nil && known.face == face {
 		return known
 	}
-	if w.trackers == nil {
-		w.trackers = map[place]*tracker{}
+	if o.trackers == nil {
+		o.trackers = map[trackerKey]*tracker{}
 	}
-	w.trackers[at] = d
-	return d
+	o.trackers[at] = t
+	return t
 }
 
 func newTracker(face *resource.Face, view string) *tracker {
-	d := &tracker{face: face, library: sync.OnceValues(func() (*managedfields.FieldManager, error) {
+	t := &tracker{face: face, library: sync.OnceValues(func() (*managedfields.FieldManager, error) {
 		if face.Of.Topology != nil {
 			return ownManager(face, view)
 		}
@@ -307,15 +307,15 @@ func newTracker(face *resource.Face, view string) *tracker {
 		return m, nil
 	})}
 	if face.Of.Topology != nil {
-		if t := newTrees(face, ignored(face.Of, view)); t != nil {
-			d.quick = &quick{trees: t, version: face.GroupVersion().String(), view: view}
+		if trees := newTrees(face, ignored(face.Of, view)); trees != nil {
+			t.quick = &quick{trees: trees, version: face.GroupVersion().String(), view: view}
 		}
-		return d
+		return t
 	}
 	if _, limited := only[face.Of.GroupResource().String()+"/"+view]; !limited {
-		d.quick = newQuick(face, view, ignored(face.Of, view))
+		t.quick = newQuick(face, view, ignored(face.Of, view))
 	}
-	return d
+	return t
 }
 
 // ownManager tracks a kind that brings its own topology.
@@ -324,12 +324,12 @@ func ownManager(face *resource.Face, view string) (*managedfields.FieldManager, 
 	if err != nil {
 		return nil, fmt.Errorf("read the topology of %v: %w", face.GroupVersionKind, err)
 	}
-	make := managedfields.NewDefaultFieldManager
+	newManager := managedfields.NewDefaultFieldManager
 	if face.Of.Custom {
-		make = managedfields.NewDefaultCRDFieldManager
+		newManager = managedfields.NewDefaultCRDFieldManager
 	}
 	f := faces{face.Of}
-	m, err := make(topology, f, f, f, face.GroupVersionKind, face.GroupVersion(), view, filters(face.Of, view))
+	m, err := newManager(topology, f, f, f, face.GroupVersionKind, face.GroupVersion(), view, filters(face.Of, view))
 	if err != nil {
 		return nil, fmt.Errorf("track fields of %v: %w", face.GroupVersionKind, err)
 	}

@@ -22,9 +22,19 @@ type paths struct {
 // ref points to a node; zero is no node.
 type ref int32
 
-// node is one step of paths: a field (f), an element by its keys (k), by its value (v) or its index (i).
+// step says how a path goes on. It is the letter by which sets name it.
+type step byte
+
+const (
+	fieldStep step = 'f' // to a field of an object
+	keyStep   step = 'k' // to an element of a list, by its keys
+	valueStep step = 'v' // to an element of a list, by its value
+	indexStep step = 'i' // to an element of a list, by its index
+)
+
+// node is one step of paths.
 type node struct {
-	kind        byte
+	kind        step
 	member      bool // the path to here is in the set
 	gone        bool // while objects are compared: it is in the other set
 	name        string
@@ -36,7 +46,7 @@ func (p *paths) reset() {
 	p.odd, p.shuffled = false, false
 }
 
-func (p *paths) add(kind byte, name string) ref {
+func (p *paths) add(kind step, name string) ref {
 	p.nodes = append(p.nodes, node{kind: kind, name: name})
 	return ref(len(p.nodes) - 1)
 }
@@ -57,17 +67,16 @@ func (p *paths) link(parent ref, last *ref, child ref) {
 }
 
 // ordinary tells names that are written as they are.
-func ordinary(s string) bool {
-	return jsontext.Unescaped(s) == len(s)
-}
+func ordinary(s string) bool { return jsontext.Unescaped(s) == len(s) }
 
-func rank(kind byte) int {
+// rank is the place of a step among its siblings.
+func rank(kind step) int {
 	switch kind {
-	case 'f':
+	case fieldStep:
 		return 0
-	case 'k':
+	case keyStep:
 		return 1
-	case 'v':
+	case valueStep:
 		return 2
 	}
 	return 3
@@ -82,13 +91,13 @@ func (p *paths) compare(a, b ref) int {
 	return p.compareNames(x.kind, x.name, y.name)
 }
 
-func (p *paths) compareNames(kind byte, a, b string) int {
+func (p *paths) compareNames(kind step, a, b string) int {
 	switch {
 	case a == b:
 		return 0
-	case kind == 'f':
+	case kind == fieldStep:
 		return strings.Compare(a, b)
-	case kind == 'k':
+	case kind == keyStep:
 		return p.compareKeys(a, b)
 	}
 	return p.compareValues(a, b)

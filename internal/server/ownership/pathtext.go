@@ -72,11 +72,11 @@ func (p *paths) order(parent ref) {
 }
 
 func (p *paths) parseStep(parent ref, last *ref, name, s string) (rest string) {
-	if len(name) < 2 || name[1] != ':' || strings.IndexByte("fkvi", name[0]) < 0 || name[0] == 'f' && strings.IndexByte(name, '\\') >= 0 {
+	if len(name) < 2 || name[1] != ':' || strings.IndexByte("fkvi", name[0]) < 0 || step(name[0]) == fieldStep && strings.IndexByte(name, '\\') >= 0 {
 		p.odd = true
 		return s
 	}
-	n := p.add(name[0], name[2:])
+	n := p.add(step(name[0]), name[2:])
 	p.link(parent, last, n)
 	s = p.parseInto(n, s)
 	if p.nodes[n].child == 0 {
@@ -119,7 +119,7 @@ func (p *paths) write(b []byte, r ref) []byte {
 	}
 	for c := n.child; c != 0; c = p.nodes[c].next {
 		child := &p.nodes[c]
-		b = append(b, '"', child.kind, ':')
+		b = append(b, '"', byte(child.kind), ':')
 		b = append(b, child.name...)
 		b = append(b, '"', ':')
 		b = p.write(b, c)

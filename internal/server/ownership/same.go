@@ -72,12 +72,8 @@ func sameQuantity(a, b *resource.Quantity) bool {
 }
 
 func (c *comparison) sameStructure(s *shape, l, r reflect.Value) bool {
-	x, y := base(l), base(r)
 	for i := range s.fields {
 		f := &s.fields[i]
-		if !c.strict && f.emptyCheck.sure(x) && f.emptyCheck.sure(y) {
-			continue
-		}
 		a, as := f.of(l, present)
 		b, bs := f.of(r, present)
 		if as != bs || as == present && !c.same(f.shape, a, b) {

@@ -52,7 +52,6 @@ type field struct {
 	name                string
 	index               []int
 	omitEmpty, omitZero bool
-	emptyCheck          emptyCheck
 	shape               *shape
 }
 
@@ -141,11 +140,11 @@ func (s shapes) fillStructure(out *shape, t reflect.Type) {
 	}
 	about := topologies()[modelName(t)]
 	out.form, out.leaf = structure, about.atomic
-	s.addFields(out, t, nil, 0, about)
+	s.addFields(out, t, nil, about)
 	slices.SortFunc(out.fields, func(a, b field) int { return cmp.Compare(a.name, b.name) })
 }
 
-func (s shapes) addFields(out *shape, t reflect.Type, index []int, offset uintptr, about topology) {
+func (s shapes) addFields(out *shape, t reflect.Type, index []int, about topology) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -153,15 +152,12 @@ func (s shapes) addFields(out *shape, t reflect.Type, index []int, offset uintpt
 		switch {
 		case name == "-" || !f.IsExported():
 		case name == "" && f.Type.Kind() == reflect.Struct && (f.Anonymous || strings.Contains(options, "inline")):
-			s.addFields(out, f.Type, at, offset+f.Offset, about)
+			s.addFields(out, f.Type, at, about)
 		case name == "":
 			out.form, out.leaf = opaque, true // nothing of the kind exists in the API
 		default:
 			part := field{name: name, index: at, omitEmpty: strings.Contains(options, "omitempty"),
 				omitZero: strings.Contains(options, "omitzero"), shape: s.related(f.Type, about.fields[name])}
-			if part.omitEmpty {
-				part.emptyCheck = emptyCheckAt(f.Type, offset+f.Offset)
-			}
 			out.fields = append(out.fields, part)
 		}
 	}

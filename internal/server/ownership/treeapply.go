@@ -226,7 +226,7 @@ func (w treeWalk) appliedMap(m *schema.Map, object map[string]any, skip *aside, 
 		if inner != nil && inner.whole {
 			continue
 		}
-		at := w.add('f', name)
+		at := w.add(fieldStep, name)
 		w.applied(of, object[name], inner, at)
 		n := &w.nodes[at]
 		n.member = (n.member || !declared) && (inner == nil || !inner.named)

@@ -134,7 +134,7 @@ func (w treeWalk) maps(m *schema.Map, l, r map[string]any, skip *aside, to ref) 
 			w.odd = w.odd || hasX && !w.valid(of, x, repeatable) || hasY && !w.valid(of, y, repeatable)
 			continue
 		}
-		at := w.add('f', name)
+		at := w.add(fieldStep, name)
 		w.at(of, x, y, inner, at)
 		if w.odd {
 			return
@@ -150,7 +150,7 @@ func (w treeWalk) maps(m *schema.Map, l, r map[string]any, skip *aside, to ref) 
 
 // item is one element of a list in a tree that is told from others by a name.
 type item struct {
-	kind  byte
+	kind  step
 	name  string
 	end   int // of the name in the text of all names
 	value any
@@ -221,13 +221,13 @@ func (w treeWalk) named(list *schema.List, elements []any) {
 }
 
 // nameItem appends the name of an element to the text.
-func (w treeWalk) nameItem(list *schema.List, value any) (kind byte) {
+func (w treeWalk) nameItem(list *schema.List, value any) (kind step) {
 	if len(list.Keys) == 0 {
 		w.itemName(value)
-		return 'v'
+		return valueStep
 	}
 	w.itemKeys(list.Keys, value.(map[string]any))
-	return 'k'
+	return keyStep
 }
 
 // itemKeys names an element by its keys, which the library sorts.

@@ -194,11 +194,11 @@ func (t *trees) fits(of schema.TypeRef, p *paths, set ref) bool {
 		n := &p.nodes[child]
 		var inner schema.TypeRef
 		switch {
-		case n.kind == 'f' && atom.Map != nil && !atomicMap(atom.Map):
+		case n.kind == fieldStep && atom.Map != nil && !atomicMap(atom.Map):
 			if inner, _, ok = member(atom.Map, n.name); !ok {
 				continue // the library takes no notice of what it does not know
 			}
-		case n.kind != 'f' && atom.Map == nil && atom.List != nil && !atomicList(atom.List):
+		case n.kind != fieldStep && atom.Map == nil && atom.List != nil && !atomicList(atom.List):
 			inner = atom.List.ElementType
 		default:
 			return false

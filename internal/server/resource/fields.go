@@ -48,7 +48,7 @@ func compilePath(t reflect.Type, path string) []step {
 		if !ok {
 			panic(fmt.Sprintf("resource: %v has no field %q (of %q)", t, name, path))
 		}
-		steps = append(steps, step{index: f.Index[0], number: protoNumber(f), name: name})
+		steps = append(steps, step{index: f.Index[0], number: protobuf.NumberOf(f), name: name})
 		t = f.Type
 	}
 	return steps
@@ -62,16 +62,6 @@ func fieldNamed(t reflect.Type, name string) (reflect.StructField, bool) {
 		}
 	}
 	return reflect.StructField{}, false
-}
-
-// protoNumber parses the field number in a tag such as `protobuf:"bytes,10,opt,name=nodeName"`.
-func protoNumber(f reflect.StructField) protobuf.Number {
-	parts := strings.Split(f.Tag.Get("protobuf"), ",")
-	if len(parts) < 2 {
-		return 0
-	}
-	n, _ := strconv.Atoi(parts[1])
-	return protobuf.Number(n)
 }
 
 // FieldsOf reads the values of the kind's fields from an object that is a Go struct.

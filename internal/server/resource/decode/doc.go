@@ -10,20 +10,17 @@
 //     UTF-8, unpaired surrogates. Then the caller uses the other decoder, whose result and errors count. The partly decoded
 //     object is useless.
 //
-// A caller must not modify the text afterwards: the strings of the object are substrings of it.
+// The strings of an object are substrings of one copy of the text, which lives as long as any of them.
 package decode
 
-import (
-	"reflect"
-	"unsafe"
-)
+import "reflect"
 
 // JSON decodes a text into a zero struct, and reports whether it could.
 func JSON(text []byte, into any) bool {
-	return Text(unsafe.String(unsafe.SliceData(text), len(text)), into)
+	return Text(string(text), into)
 }
 
-// Text does the same for a string.
+// Text does the same for a string, of which the object keeps parts.
 func Text(text string, into any) bool {
 	v := reflect.ValueOf(into)
 	if v.Kind() != reflect.Pointer || v.IsNil() {

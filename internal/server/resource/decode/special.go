@@ -34,8 +34,7 @@ func (r *reader) special(t *plan, p unsafe.Pointer) bool {
 	} else if !r.skip() {
 		return false
 	}
-	raw := r.text[start:r.at]
-	bytes := unsafe.Slice(unsafe.StringData(raw), len(raw)) // an UnmarshalJSON must not modify or keep it
+	bytes := []byte(r.text[start:r.at])
 	switch t.kind {
 	case quantity:
 		return (*resource.Quantity)(p).UnmarshalJSON(bytes) == nil

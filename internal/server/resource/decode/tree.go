@@ -1,17 +1,10 @@
 package decode
 
-import (
-	"unsafe"
-
-	"github.com/millrace/millrace/internal/jsontext"
-)
+import "github.com/millrace/millrace/internal/jsontext"
 
 // Tree decodes a text into maps, lists and scalars, as sigs.k8s.io/json does without a Go type, and reports whether it could.
 func Tree(text []byte) (object map[string]any, ok bool) {
-	if len(text) == 0 {
-		return nil, false
-	}
-	r := reader{text: unsafe.String(&text[0], len(text))}
+	r := reader{text: string(text)}
 	if r.peek() != '{' {
 		return nil, false
 	}

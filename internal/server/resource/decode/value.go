@@ -262,9 +262,8 @@ func (r *reader) data(p *[]byte) bool {
 	if !ok {
 		return false
 	}
-	b := make([]byte, base64.StdEncoding.DecodedLen(len(s)))
-	n, err := base64.StdEncoding.Decode(b, unsafe.Slice(unsafe.StringData(s), len(s)))
-	*p = b[:n]
+	b, err := base64.StdEncoding.DecodeString(s)
+	*p = b
 	return err == nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unsafe"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -41,7 +40,7 @@ func (o *Object) ordinaryMetadata(known bool) bool {
 		if e.FieldsV1 == nil || known {
 			continue
 		}
-		given := textOf(e.FieldsV1)
+		given := e.FieldsV1.GetRawString()
 		same, _, ok := canonical(given)
 		if !ok || same[0] != '{' {
 			return false
@@ -51,12 +50,6 @@ func (o *Object) ordinaryMetadata(known bool) bool {
 		}
 	}
 	return true
-}
-
-// textOf returns the text of a set, which must not be kept longer than the set.
-func textOf(set *metav1.FieldsV1) string {
-	raw := set.GetRawBytes()
-	return unsafe.String(unsafe.SliceData(raw), len(raw))
 }
 
 // metadataWriter writes metadata with its names in sorted order.
@@ -191,7 +184,7 @@ func (w *metadataWriter) manager(e *metav1.ManagedFieldsEntry) {
 	if e.FieldsV1 != nil {
 		w.name("fieldsV1")
 		// A set that was made here has the library's order, which differs from that of names for numbers.
-		same, _, ok := canonical(textOf(e.FieldsV1))
+		same, _, ok := canonical(e.FieldsV1.GetRawString())
 		if !ok {
 			same = "{}"
 		}

@@ -148,7 +148,7 @@ func (t *trees) read(stored []byte) (u *unstructured.Unstructured, version strin
 func Read(text []byte) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	var ok bool
-	if u.Object, ok = decode.Tree(bytes.Clone(text)); ok && u.GetKind() != "" { // its strings are substrings of the text
+	if u.Object, ok = decode.Tree(text); ok && u.GetKind() != "" {
 		return u, nil
 	}
 	u.Object = nil

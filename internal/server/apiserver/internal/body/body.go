@@ -11,7 +11,6 @@ import (
 	"reflect"
 	"strings"
 	"time"
-	"unsafe"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -143,11 +142,9 @@ func Unmarshal(text []byte, into runtime.Object) (strict []error, err error) {
 
 // unmarshalTree decodes a text into an object that must contain its kind.
 func unmarshalTree(text []byte, o *tree.Object) (strict []error, err error) {
-	if len(text) > 0 {
-		if parsed, ok := tree.ParseObject(unsafe.String(&text[0], len(text))); ok {
-			o.Become(parsed)
-			return nil, nil
-		}
+	if parsed, ok := tree.ParseObject(string(text)); ok {
+		o.Become(parsed)
+		return nil, nil
 	}
 	into := o.Tree()
 	var ok bool

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/millrace/millrace/internal/protobuf"
 	"google.golang.org/protobuf/encoding/protowire"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -196,7 +196,7 @@ const maxFields = 1<<8 - 2
 
 func (m *message) add(f reflect.StructField) error {
 	name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-	number := protoNumber(f)
+	number := int(protobuf.NumberOf(f))
 	switch {
 	case f.Type == reflect.TypeFor[metav1.TypeMeta]() && f.Anonymous && name == "" && number == 0:
 		return nil // the field is not in messages, and is omitted when it is empty
@@ -338,14 +338,4 @@ func writesItself(t reflect.Type) bool {
 		}
 	}
 	return false
-}
-
-// protoNumber reads the field number from a tag such as `protobuf:"bytes,10,opt,name=nodeName"`. The rest of the tag is not always correct.
-func protoNumber(f reflect.StructField) int {
-	parts := strings.Split(f.Tag.Get("protobuf"), ",")
-	if len(parts) < 2 {
-		return 0
-	}
-	n, _ := strconv.Atoi(parts[1])
-	return n
 }
