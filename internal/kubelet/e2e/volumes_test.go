@@ -130,6 +130,7 @@ func security(t *testing.T, c *cluster) {
 	r.apply(podText("apart", names))
 	r.apply(podText("shared", rests, "  - {name: other, image: '"+image+"', command: [/bin/sh, -c, 'ls /proc | grep -c \"^[0-9]\"; "+strings.ReplaceAll(rests, "'", "''")+"']}", "  shareProcessNamespace: true"))
 	r.apply(podText("root", rests, "    securityContext: {runAsNonRoot: true}"))
+	r.apply(podText("mapped", "cat /proc/self/uid_map; "+rests, "  hostUsers: false"))
 	r.ready("user")
 	want := []string{"1000\n2000\n", "3000", "4000", "CapEff:\t0000000000000000", "Seccomp:\t2", "Read-only file system", " 1000 ", " 3000 "}
 	eventually(t, "the pod has told", func() bool { return strings.Count(r.kubectl("logs", "user"), "\n") >= 7 })
@@ -148,6 +149,22 @@ func security(t *testing.T, c *cluster) {
 		w := of(s, "main").State.Waiting
 		return w != nil && w.Reason == "CreateContainerConfigError" && strings.Contains(w.Message, "image will run as root")
 	})
+	r.mapped()
+	if got := r.kubectl("exec", "apart", "--", "grep", "serviceaccount", "/proc/mounts"); !strings.HasPrefix(got, "tmpfs ") {
+		t.Errorf("the pod's token is on a disk: %q", got)
+	}
+}
+
+// mapped checks the pod that must have users of its own: it has them, or it is refused because the runtime has none to give.
+func (r *room) mapped() {
+	pod := r.get("mapped")
+	if len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].ContainerID != "" {
+		if users := strings.Fields(r.kubectl("logs", "mapped")); len(users) != 3 || users[1] == "0" {
+			r.t.Errorf("root of the pod is a user of the machine: %v", users)
+		}
+		return
+	}
+	r.told("mapped", "FailedCreatePodSandBox", "cannot have a user namespace")
 }
 
 // namespaces are the node's where a pod asks for them, and its own where it does not.
