@@ -15,8 +15,9 @@ type AuditOptions struct {
 	// Log writes events to a file, and Webhook sends them.
 	Log     AuditFileOptions
 	Webhook AuditWebhookOptions
-	// Events is given each event of audit.k8s.io/v1, as JSON that holds until it returns. Requests wait for it. Without a policy these are the
-	// events of all requests that are to change something, at the level Metadata, but for leases.
+	// Events is given each event of audit.k8s.io/v1, as JSON that holds until it returns. Requests wait for it. Without
+	// a policy these are the events of all requests that are to change something, at the level Metadata, but for
+	// leases.
 	Events func([]byte)
 }
 
@@ -24,8 +25,8 @@ type AuditOptions struct {
 type AuditFileOptions struct {
 	// Path is the file; "-" is the standard output. Without it no file is written.
 	Path string
-	// MaxAge is how many days old files stay, MaxBackups how many of them, and MaxSize how many MB a file may have. 0 is no bound; for
-	// MaxSize it is 100.
+	// MaxAge is how many days old files stay, MaxBackups how many of them, and MaxSize how many MB a file may have. 0
+	// is no bound; for MaxSize it is 100.
 	MaxAge, MaxBackups, MaxSize int
 	// Format is json (the default) or legacy.
 	Format string
@@ -49,11 +50,13 @@ type AuditWebhookOptions struct {
 
 // AuditBatchOptions say how events are written later, so that requests do not wait for it.
 type AuditBatchOptions struct {
-	// BufferSize is how many events may wait: 10,000 by default. MaxSize is how many are sent together, 400 by default, and MaxWait for how long they
-	// are collected, 30 seconds by default. A file gets what waits together, after 0.1 seconds by default.
+	// BufferSize is how many events may wait: 10,000 by default. MaxSize is how many are sent together, 400 by default,
+	// and MaxWait for how long they are collected, 30 seconds by default. A file gets what waits together, after 0.1
+	// seconds by default.
 	BufferSize, MaxSize int
 	MaxWait             time.Duration
-	// Throttle bounds how many batches are sent a second to QPS, beyond a burst. Without QPS a webhook is sent 10 a second, beyond a burst of 15.
+	// Throttle bounds how many batches are sent a second to QPS, beyond a burst. Without QPS a webhook is sent 10 a
+	// second, beyond a burst of 15.
 	Throttle bool
 	QPS      float64
 	Burst    int

@@ -59,7 +59,8 @@ func TestPodsStayOnFailingNodesAsLongAsTheOptionsSay(t *testing.T) {
 	}
 }
 
-// TestExtendedResourcesAreDevices: the claim of a pod is made, used and deleted with it, and what is left of an earlier attempt is no hindrance.
+// TestExtendedResourcesAreDevices: the claim of a pod is made, used and deleted with it, and what is left of an earlier
+// attempt is no hindrance.
 func TestExtendedResourcesAreDevices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := clientset(t, start(t, millrace.Options{Listen: "none", Nodes: 1}))

@@ -1,14 +1,15 @@
-// Package millrace runs a Kubernetes control plane inside the calling process: a store, an API server with a watch cache,
-// controllers, a scheduler and any number of hollow nodes.
+// Package millrace runs a Kubernetes control plane inside the calling process: a store, an API server with a watch
+// cache, controllers, a scheduler and any number of hollow nodes.
 //
 //	cluster, err := millrace.Start(ctx, millrace.Options{})
 //	if err != nil { … }
 //	defer cluster.Close()
 //	clientset, err := kubernetes.NewForConfig(cluster.Config())
 //
-// Guarantees: when Start returns without an error, the API answers and the default namespaces and the Service "kubernetes" exist.
-// When Close returns, no goroutine, file lock or port of the cluster is left. Clusters share nothing, so many can run side by
-// side, and none changes a setting of the process. The zero Options keep everything in memory and listen on a free port of the loopback interface.
+// Guarantees: when Start returns without an error, the API answers and the default namespaces and the Service
+// "kubernetes" exist. When Close returns, no goroutine, file lock or port of the cluster is left. Clusters share
+// nothing, so many can run side by side, and none changes a setting of the process. The zero Options keep everything in
+// memory and listen on a free port of the loopback interface.
 package millrace
 
 import (
@@ -63,12 +64,12 @@ func (c *Cluster) config(pair pki.Pair) *rest.Config {
 	}
 }
 
-// InProcess returns a client configuration that calls the API without a connection: the same API and the same bytes, without the
-// cost of a network. It can be used until the cluster is closed.
+// InProcess returns a client configuration that calls the API without a connection: the same API and the same bytes,
+// without the cost of a network. It can be used until the cluster is closed.
 func (c *Cluster) InProcess() *rest.Config { return c.address.Config() }
 
-// User returns a client configuration for a user with groups, to which the cluster's roles apply. It has a client certificate
-// that is valid for a year and is not renewed. Without a port, in-process requests carry the user directly.
+// User returns a client configuration for a user with groups, to which the cluster's roles apply. It has a client
+// certificate that is valid for a year and is not renewed. Without a port, in-process requests carry the user directly.
 func (c *Cluster) User(name string, groups ...string) (*rest.Config, error) {
 	if name == "" {
 		return nil, fmt.Errorf("a user needs a name")
@@ -86,12 +87,12 @@ func (c *Cluster) User(name string, groups ...string) (*rest.Config, error) {
 	return c.config(pair), nil
 }
 
-// URL returns the URL of the API, or "" if there is no port. For a server that listens on all addresses it has the loopback
-// address.
+// URL returns the URL of the API, or "" if there is no port. For a server that listens on all addresses it has the
+// loopback address.
 func (c *Cluster) URL() string { return c.address.URL() }
 
-// Kubeconfig returns a kubeconfig for the cluster's administrator. Its certificate is valid for a year. After eleven months a new
-// one is made.
+// Kubeconfig returns a kubeconfig for the cluster's administrator. Its certificate is valid for a year. After eleven
+// months a new one is made.
 func (c *Cluster) Kubeconfig() []byte {
 	return encodeKubeconfig(c.URL(), c.access.Authorities(), "admin", c.access.Keys().Admin)
 }
@@ -104,7 +105,8 @@ func (c *Cluster) WriteKubeconfig(path string) error {
 	return nil
 }
 
-// UserKubeconfig returns a kubeconfig for a user with groups. Its certificate is signed by the CA in a directory of keys, and valid for as long as life says.
+// UserKubeconfig returns a kubeconfig for a user with groups. Its certificate is signed by the CA in a directory of
+// keys, and valid for as long as life says.
 func UserKubeconfig(keys, server, user string, groups []string, life time.Duration) ([]byte, error) {
 	authority, err := pki.ReadAuthority(keys)
 	if err != nil {

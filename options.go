@@ -12,7 +12,8 @@ import (
 	"github.com/millrace/millrace/internal/controllers/loadbalancer"
 )
 
-// Options configure a Cluster. The zero value is a cluster in memory, without nodes, with a free port of the loopback interface.
+// Options configure a Cluster. The zero value is a cluster in memory, without nodes, with a free port of the loopback
+// interface.
 //
 // Two that are often set: a directory that keeps the cluster, and hollow nodes, on which pods become ready:
 //
@@ -24,28 +25,30 @@ import (
 type Options struct {
 	// Data is the directory for etcd's data and the keys. If it is empty or "memory", nothing is stored.
 	Data string
-	// Keys is the directory of keys and certificates, for several servers of one cluster, or to keep them in memory with Data: "pki" in Data by default.
+	// Keys is the directory of keys and certificates, for several servers of one cluster, or to keep them in memory
+	// with Data: "pki" in Data by default.
 	Keys string
 	// Etcd configures an external etcd cluster instead of the embedded one.
 	Etcd EtcdOptions
-	// Listen is the address of the API: "127.0.0.1:0" by default. Port 0 means a free port. With "none" there is no port, and the
-	// API can only be called from this process. A cluster in memory without a port and without a container runtime uses nothing
-	// outside the process. It can run inside a testing/synctest bubble, in virtual time.
+	// Listen is the address of the API: "127.0.0.1:0" by default. Port 0 means a free port. With "none" there is no
+	// port, and the API can only be called from this process. A cluster in memory without a port and without a
+	// container runtime uses nothing outside the process. It can run inside a testing/synctest bubble, in virtual time.
 	Listen string
-	// Advertise is the address at which pods and other servers reach this one, as in the endpoints of the Service "kubernetes".
-	// By default it is the listen address or, if that is a loopback or unspecified address, the address of the machine's default
-	// route. A server without a port has no endpoints unless an address is given.
+	// Advertise is the address at which pods and other servers reach this one, as in the endpoints of the Service
+	// "kubernetes". By default it is the listen address or, if that is a loopback or unspecified address, the address
+	// of the machine's default route. A server without a port has no endpoints unless an address is given.
 	Advertise string
-	// Hosts are additional names and addresses in the serving certificate, for clients that reach the server by them. By default it has those of the
-	// Service "kubernetes", of the port, and of this machine.
+	// Hosts are additional names and addresses in the serving certificate, for clients that reach the server by them.
+	// By default it has those of the Service "kubernetes", of the port, and of this machine.
 	Hosts []string
 	// TokenFile has static tokens, in the format of kube-apiserver's --token-auth-file. By default there are none.
 	TokenFile string
 	// Authorization has the authorization modes in the order in which they are asked, as in kube-apiserver's
-	// --authorization-mode: Node and RBAC by default. A cluster with nodes of its own always has Node. Members of system:masters
-	// may do everything in any mode.
+	// --authorization-mode: Node and RBAC by default. A cluster with nodes of its own always has Node. Members of
+	// system:masters may do everything in any mode.
 	Authorization []string
-	// AuthorizationConfig is an AuthorizationConfiguration of apiserver.config.k8s.io, which says instead who is asked. It is followed.
+	// AuthorizationConfig is an AuthorizationConfiguration of apiserver.config.k8s.io, which says instead who is asked.
+	// It is followed.
 	AuthorizationConfig string
 	// AuthorizationPolicyFile holds the policies of the mode ABAC, which needs it.
 	AuthorizationPolicyFile string
@@ -53,20 +56,22 @@ type Options struct {
 	AuthorizationWebhook AuthorizationWebhookOptions
 	// Authentication configures who is authenticated, besides certificates and tokens of the cluster itself.
 	Authentication AuthenticationOptions
-	// Controllers selects the loops, as kube-controller-manager's --controllers does: "*" for all that are on by default, "foo"
-	// for one, "-foo" for all but one. Nil means "*" and the loops for bootstrap tokens; an empty list runs none.
+	// Controllers selects the loops, as kube-controller-manager's --controllers does: "*" for all that are on by
+	// default, "foo" for one, "-foo" for all but one. Nil means "*" and the loops for bootstrap tokens; an empty list
+	// runs none.
 	Controllers []string
-	// ControllersElsewhere says that the controllers run in another process, so that service accounts are expected to be made. It matters if Controllers
-	// is an empty list.
+	// ControllersElsewhere says that the controllers run in another process, so that service accounts are expected to
+	// be made. It matters if Controllers is an empty list.
 	ControllersElsewhere bool
 	// NoScheduler runs no scheduler, because pods stay unbound or somebody else binds them.
 	NoScheduler bool
 	// Nodes is the number of hollow nodes: nodes with fake containers. None by default.
 	Nodes int
-	// Runtime is the socket of a container runtime (CRI), such as unix:///run/containerd/containerd.sock. If it is set, this machine becomes a node.
+	// Runtime is the socket of a container runtime (CRI), such as unix:///run/containerd/containerd.sock. If it is set,
+	// this machine becomes a node.
 	Runtime string
-	// KubeletRoot is the directory for the volumes and plugins of this machine's node: "kubelet" in Data by default. Drivers of storage and devices
-	// expect /var/lib/kubelet.
+	// KubeletRoot is the directory for the volumes and plugins of this machine's node: "kubelet" in Data by default.
+	// Drivers of storage and devices expect /var/lib/kubelet.
 	KubeletRoot string
 	// Eviction says below which thresholds of this machine pods are evicted, as a kubelet's evictionHard does:
 	//
@@ -74,31 +79,33 @@ type Options struct {
 	//
 	// Nil means Kubernetes' defaults.
 	Eviction map[string]string
-	// PodRange is the address range of pods in real containers, such as 10.244.0.0/16; two families are separated by a comma. With it and a Runtime, the
-	// machine becomes part of the cluster's network: pods, services and names work. If it is empty, the machine's network is not
-	// changed.
+	// PodRange is the address range of pods in real containers, such as 10.244.0.0/16; two families are separated by a
+	// comma. With it and a Runtime, the machine becomes part of the cluster's network: pods, services and names work.
+	// If it is empty, the machine's network is not changed.
 	PodRange string
-	// CNI has the directories in which the container runtime looks for CNI configurations and plugins: /etc/cni/net.d and
-	// /opt/cni/bin by default.
+	// CNI has the directories in which the container runtime looks for CNI configurations and plugins: /etc/cni/net.d
+	// and /opt/cni/bin by default.
 	CNI CNIOptions
 	// ServiceRange is the address range of services: 10.96.0.0/16 by default. Two families are separated by a comma.
 	ServiceRange string
-	// RuntimeConfig turns APIs off and on, as kube-apiserver's --runtime-config does: "apps/v1", "apps/v1/deployments", "v1", "api/all", "api/ga",
-	// "api/beta" and "api/alpha" with "true" or "false". By default all APIs are on but the beta versions of some. Objects of an API that is off are kept.
+	// RuntimeConfig turns APIs off and on, as kube-apiserver's --runtime-config does: "apps/v1", "apps/v1/deployments",
+	// "v1", "api/all", "api/ga", "api/beta" and "api/alpha" with "true" or "false". By default all APIs are on but the
+	// beta versions of some. Objects of an API that is off are kept.
 	RuntimeConfig map[string]string
 	// NodePorts is the range of node ports of services: 30000 to 32767 by default.
 	NodePorts PortRange
 	// EventTTL is how long events are kept: an hour by default, for ever if negative.
 	EventTTL time.Duration
-	// LoadBalancer selects who assigns addresses to services of type LoadBalancer. "node" assigns the nodes' addresses, on which
-	// their ports answer if the node uses our network. Empty, or "none", leaves this to another controller.
+	// LoadBalancer selects who assigns addresses to services of type LoadBalancer. "node" assigns the nodes' addresses,
+	// on which their ports answer if the node uses our network. Empty, or "none", leaves this to another controller.
 	LoadBalancer string
 	// AllowPrivileged allows privileged containers, which own the machine. By default they are refused.
 	AllowPrivileged bool
-	// Uncached has the resources ("configmaps", "deployments.apps") that are served without a watch cache, which saves their memory and costs
-	// their readers; "*" means all. By default all are cached.
+	// Uncached has the resources ("configmaps", "deployments.apps") that are served without a watch cache, which saves
+	// their memory and costs their readers; "*" means all. By default all are cached.
 	Uncached []string
-	// Window limits, for a resource, how much history the watch cache keeps, and so how far a watch may fall behind. Nil, and zeros, mean the defaults.
+	// Window limits, for a resource, how much history the watch cache keeps, and so how far a watch may fall behind.
+	// Nil, and zeros, mean the defaults.
 	Window func(groupResource string) (events, bytes int)
 	// CompactEvery is how long the store keeps history: five minutes by default, for ever if negative.
 	CompactEvery time.Duration
@@ -118,7 +125,8 @@ type Options struct {
 type EtcdOptions struct {
 	// Servers are its URLs, such as https://10.0.0.1:2379. Without any, no etcd cluster is used.
 	Servers []string
-	// CertFile and KeyFile have the client certificate, and CAFile the CA certificates of the servers. A cluster without TLS needs none.
+	// CertFile and KeyFile have the client certificate, and CAFile the CA certificates of the servers. A cluster
+	// without TLS needs none.
 	CertFile, KeyFile, CAFile string
 	// StartTimeout is how long Start waits for an etcd that does not answer: 20 seconds by default.
 	StartTimeout time.Duration
@@ -145,8 +153,8 @@ type PortRange struct{ First, Last int32 }
 type AdmissionOptions struct {
 	// Enable and Disable change the set of default plugins, by Kubernetes' names of them.
 	Enable, Disable []string
-	// NotReadySeconds and UnreachableSeconds are for how long a pod stays on a node that is not ready or cannot be reached, unless the pod says
-	// something else. Nil means five minutes.
+	// NotReadySeconds and UnreachableSeconds are for how long a pod stays on a node that is not ready or cannot be
+	// reached, unless the pod says something else. Nil means five minutes.
 	NotReadySeconds, UnreachableSeconds *int64
 	// ConfigFile is an AdmissionConfiguration. By default plugins have their default configurations.
 	ConfigFile string
@@ -205,15 +213,16 @@ func (o *Options) check() error {
 	return o.checkBubble()
 }
 
-// insideBubble reports whether the caller runs in a testing/synctest bubble. The first line of a goroutine's stack shows it.
+// insideBubble reports whether the caller runs in a testing/synctest bubble. The first line of a goroutine's stack
+// shows it.
 func insideBubble() bool {
 	head := make([]byte, 128)
 	line, _, _ := bytes.Cut(head[:runtime.Stack(head, false)], []byte("\n"))
 	return bytes.Contains(line, []byte("synctest bubble"))
 }
 
-// checkBubble returns an error, in a testing/synctest bubble, for options that would wait for something outside: virtual time
-// would never advance.
+// checkBubble returns an error, in a testing/synctest bubble, for options that would wait for something outside:
+// virtual time would never advance.
 func (o *Options) checkBubble() error {
 	for _, part := range []struct {
 		set bool

@@ -128,7 +128,8 @@ func (p *parsed) access() access.Options {
 		TLS:    access.TLS{MinVersion: s.TLS.MinVersion, CipherSuites: s.TLS.CipherSuites, Curves: s.TLS.Curves},
 		Tokens: access.Tokens(s.Tokens), TokenFile: p.TokenFile,
 		ConfigFile: a.ConfigFile, OIDC: access.OIDC(a.OIDC), NoAnonymous: a.NoAnonymous,
-		// The webhook checks half as many tokens at the same time as there are requests: tokens of other sources do not need it.
+		// The webhook checks half as many tokens at the same time as there are requests: tokens of other sources do not
+		// need it.
 		TokenWebhook: webhook.TokenOptions{
 			ConfigFile: t.ConfigFile, Version: t.Version, Keep: t.Keep, Most: web.Seats(s.MaxInFlight, s.MaxMutatingInFlight) / 2,
 		},

@@ -1,13 +1,13 @@
-// Command bench measures Millrace, a kube-apiserver with etcd, and the bare limit of what a Go program can do, in one run on
-// one machine.
+// Command bench measures Millrace, a kube-apiserver with etcd, and the bare limit of what a Go program can do, in one
+// run on one machine.
 //
 //	go run ./bench --quick
 //	go run ./bench --run 'fanout/1000' --rounds 5 --json out.json
 //	go run ./bench --docs docs        # everything, and the page docs/figures.md with its charts: about half an hour
 //
-// kube-apiserver and etcd are found in KUBEBUILDER_ASSETS, or named with --kube-apiserver and --etcd. Without them Millrace
-// is compared with the limit alone. Servers are separate processes on the loopback interface. Their data is in a temporary
-// directory, which is removed at the end.
+// kube-apiserver and etcd are found in KUBEBUILDER_ASSETS, or named with --kube-apiserver and --etcd. Without them
+// Millrace is compared with the limit alone. Servers are separate processes on the loopback interface. Their data is in
+// a temporary directory, which is removed at the end.
 package main
 
 import (
@@ -122,8 +122,8 @@ func (o *options) setDefaults() {
 }
 
 func measure(ctx context.Context, args []string) error {
-	// CPU time of this client is missing for the servers on the same machine. The client has little memory in use, so garbage is
-	// collected rarely.
+	// CPU time of this client is missing for the servers on the same machine. The client has little memory in use, so
+	// garbage is collected rarely.
 	debug.SetGCPercent(800)
 	o, err := parse(args)
 	if err != nil {

@@ -83,8 +83,8 @@ type APIServer struct {
 	scratch   string // a directory for kubeconfigs, if there is one
 }
 
-// Configure are the flags of kube-apiserver to start with. Those that change nothing here are accepted; one that is not known is an
-// error of Start.
+// Configure are the flags of kube-apiserver to start with. Those that change nothing here are accepted; one that is not
+// known is an error of Start.
 func (s *APIServer) Configure() *Arguments {
 	if s.arguments == nil {
 		s.arguments = EmptyArguments()

@@ -9,11 +9,13 @@ import (
 type Arg interface {
 	// Append returns the argument with further values.
 	Append(vals ...string) Arg
-	// Get returns all values, given those that the flag has by default. Nil leaves the flag out; no values at all give it without one.
+	// Get returns all values, given those that the flag has by default. Nil leaves the flag out; no values at all give
+	// it without one.
 	Get(defaults []string) []string
 }
 
-// Arguments are flags that a suite changes. All methods that change them return the same Arguments, for calls in a chain.
+// Arguments are flags that a suite changes. All methods that change them return the same Arguments, for calls in a
+// chain.
 type Arguments struct {
 	values map[string]Arg
 }

@@ -50,7 +50,8 @@ func startAndStop(b *testing.B, starting, stopping func()) {
 	}
 }
 
-// BenchmarkClusters starts a hundred environments at once and uses each, reports what one takes in memory, and stops them.
+// BenchmarkClusters starts a hundred environments at once and uses each, reports what one takes in memory, and stops
+// them.
 func BenchmarkClusters(b *testing.B) {
 	const many = 100
 	for range b.N {

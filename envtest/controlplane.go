@@ -23,44 +23,44 @@ type ControlPlane struct {
 }
 
 // Start starts the control plane.
-func (f *ControlPlane) Start() error {
-	if f.Etcd == nil {
-		f.Etcd = &Etcd{}
+func (c *ControlPlane) Start() error {
+	if c.Etcd == nil {
+		c.Etcd = &Etcd{}
 	}
-	server := f.GetAPIServer()
+	server := c.GetAPIServer()
 	if server.EtcdURL == nil {
-		server.EtcdURL = f.Etcd.URL
+		server.EtcdURL = c.Etcd.URL
 	}
 	if err := server.Start(); err != nil {
 		return err
 	}
-	user, err := f.AddUser(User{Name: "default", Groups: []string{mastersGroup}}, nil)
+	user, err := c.AddUser(User{Name: "default", Groups: []string{mastersGroup}}, nil)
 	if err != nil {
 		return errors.Join(err, server.Stop())
 	}
-	f.legacy = user
+	c.legacy = user
 	return nil
 }
 
 // Stop ends the control plane, and leaves nothing of it.
-func (f *ControlPlane) Stop() error {
-	if f.APIServer == nil {
+func (c *ControlPlane) Stop() error {
+	if c.APIServer == nil {
 		return nil
 	}
-	return f.APIServer.Stop()
+	return c.APIServer.Stop()
 }
 
 // GetAPIServer returns the API server, which it makes if there is none.
-func (f *ControlPlane) GetAPIServer() *APIServer {
-	if f.APIServer == nil {
-		f.APIServer = &APIServer{}
+func (c *ControlPlane) GetAPIServer() *APIServer {
+	if c.APIServer == nil {
+		c.APIServer = &APIServer{}
 	}
-	return f.APIServer
+	return c.APIServer
 }
 
 // AddUser makes a user who may use the API, by the way of authentication that the API server was given.
-func (f *ControlPlane) AddUser(user User, baseConfig *rest.Config) (*AuthenticatedUser, error) {
-	server := f.GetAPIServer()
+func (c *ControlPlane) AddUser(user User, baseConfig *rest.Config) (*AuthenticatedUser, error) {
+	server := c.GetAPIServer()
 	if server.Authn == nil {
 		return nil, errors.New("the API server has no way of authentication yet: it gets one when it starts")
 	}
@@ -71,19 +71,19 @@ func (f *ControlPlane) AddUser(user User, baseConfig *rest.Config) (*Authenticat
 	if err != nil {
 		return nil, err
 	}
-	return &AuthenticatedUser{config: config, plane: f}, nil
+	return &AuthenticatedUser{config: config, plane: c}, nil
 }
 
 // APIURL is where the API is served.
 //
 // Deprecated: use AddUser, whose config has it.
-func (f *ControlPlane) APIURL() *url.URL { return f.APIServer.URL }
+func (c *ControlPlane) APIURL() *url.URL { return c.APIServer.URL }
 
 // KubeCtl runs kubectl as an administrator, or is nil if that cannot be prepared.
 //
 // Deprecated: use AddUser and AuthenticatedUser.Kubectl.
-func (f *ControlPlane) KubeCtl() *KubeCtl {
-	k, err := f.legacy.Kubectl()
+func (c *ControlPlane) KubeCtl() *KubeCtl {
+	k, err := c.legacy.Kubectl()
 	if err != nil {
 		return nil
 	}
@@ -93,4 +93,4 @@ func (f *ControlPlane) KubeCtl() *KubeCtl {
 // RESTClientConfig reaches the API as an administrator.
 //
 // Deprecated: use AddUser and AuthenticatedUser.Config.
-func (f *ControlPlane) RESTClientConfig() (*rest.Config, error) { return f.legacy.Config(), nil }
+func (c *ControlPlane) RESTClientConfig() (*rest.Config, error) { return c.legacy.Config(), nil }

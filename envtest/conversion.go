@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// setConversion lets webhooks convert the custom resources of those kinds that the scheme can convert, and of no others, because
-// definitions are generated with webhooks that a suite may not serve.
+// setConversion lets webhooks convert the custom resources of those kinds that the scheme can convert, and of no
+// others, because definitions are generated with webhooks that a suite may not serve.
 func (o *CRDInstallOptions) setConversion() error {
 	if len(o.WebhookOptions.LocalServingCAData) == 0 {
 		return nil
@@ -64,8 +64,8 @@ func convertible(scheme *runtime.Scheme, kind schema.GroupKind) bool {
 	return hubs == 1 && spokes > 0
 }
 
-// isSpoke tells whether an object has the methods of controller-runtime's conversion.Convertible. They are looked up by name, so
-// that this package does not need that module.
+// isSpoke tells whether an object has the methods of controller-runtime's conversion.Convertible. They are looked up by
+// name, so that this package does not need that module.
 func isSpoke(o runtime.Object) bool {
 	for _, name := range []string{"ConvertTo", "ConvertFrom"} {
 		method := reflect.ValueOf(o).MethodByName(name)

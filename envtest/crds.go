@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Suites expect, as of controller-runtime's envtest, that the scheme of all clients knows definitions of custom resources once this
-// package is imported.
+// Suites expect, as of controller-runtime's envtest, that the scheme of all clients knows definitions of custom
+// resources once this package is imported.
 func init() {
 	if err := apiextensionsv1.AddToScheme(scheme.Scheme); err != nil {
 		panic(err)
@@ -23,7 +23,8 @@ func init() {
 
 // CRDInstallOptions say which definitions of custom resources are installed.
 type CRDInstallOptions struct {
-	// Scheme tells which kinds are converted by webhooks: those whose Go types implement Hub and Convertible. Nil is scheme.Scheme.
+	// Scheme tells which kinds are converted by webhooks: those whose Go types implement Hub and Convertible. Nil is
+	// scheme.Scheme.
 	Scheme *runtime.Scheme
 	// Paths are files, and directories of files, in YAML or JSON. What they hold beside definitions is passed over.
 	Paths []string

@@ -30,7 +30,8 @@ const (
 type Environment struct {
 	// ControlPlane is the API server. Before Start it may be configured; after it, it adds users.
 	ControlPlane ControlPlane
-	// Scheme tells which kinds are converted by webhooks: those whose Go types implement Hub and Convertible. Nil is scheme.Scheme.
+	// Scheme tells which kinds are converted by webhooks: those whose Go types implement Hub and Convertible. Nil is
+	// scheme.Scheme.
 	Scheme *runtime.Scheme
 	// Config reaches the API as its administrator. Start sets it; with an existing cluster it may be given.
 	Config *rest.Config
@@ -49,8 +50,9 @@ type Environment struct {
 
 	// Loops are the control loops that run beside the API server: none by default.
 	Loops Loops
-	// Virtual opens no port, so that the environment can live inside a bubble of testing/synctest, where time is virtual. Config
-	// then reaches the API from this process alone; KubeConfig stays empty, and webhooks cannot be served.
+	// Virtual opens no port, so that the environment can live inside a bubble of testing/synctest, where time is
+	// virtual. Config then reaches the API from this process alone; KubeConfig stays empty, and webhooks cannot be
+	// served.
 	Virtual bool
 
 	// These say where binaries are to be had. There are none, and they mean nothing.
@@ -59,9 +61,11 @@ type Environment struct {
 	DownloadBinaryAssetsIndexURL string
 	BinaryAssetsDirectory        string
 
-	// UseExistingCluster uses a cluster that runs already, instead of starting one. Nil asks the variable USE_EXISTING_CLUSTER.
+	// UseExistingCluster uses a cluster that runs already, instead of starting one. Nil asks the variable
+	// USE_EXISTING_CLUSTER.
 	UseExistingCluster *bool
-	// ControlPlaneStartTimeout bounds the start: the variable KUBEBUILDER_CONTROLPLANE_START_TIMEOUT, or 20 seconds, by default.
+	// ControlPlaneStartTimeout bounds the start: the variable KUBEBUILDER_CONTROLPLANE_START_TIMEOUT, or 20 seconds, by
+	// default.
 	ControlPlaneStartTimeout time.Duration
 	// ControlPlaneStopTimeout bounds the end in the same way.
 	ControlPlaneStopTimeout time.Duration
@@ -69,8 +73,8 @@ type Environment struct {
 	AttachControlPlaneOutput bool
 }
 
-// Start starts the control plane and installs definitions and webhooks. It returns how to reach the API as its administrator. After
-// an error nothing is left running.
+// Start starts the control plane and installs definitions and webhooks. It returns how to reach the API as its
+// administrator. After an error nothing is left running.
 func (te *Environment) Start() (*rest.Config, error) {
 	if err := te.connect(); err != nil {
 		return nil, err
@@ -157,7 +161,8 @@ func (te *Environment) install() error {
 	return nil
 }
 
-// Stop ends the control plane. In an existing cluster it takes back the definitions of CRDInstallOptions if CleanUpAfterUse says so.
+// Stop ends the control plane. In an existing cluster it takes back the definitions of CRDInstallOptions if
+// CleanUpAfterUse says so.
 func (te *Environment) Stop() error {
 	if te.CRDInstallOptions.CleanUpAfterUse {
 		if err := UninstallCRDs(te.Config, te.CRDInstallOptions); err != nil {

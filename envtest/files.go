@@ -18,7 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ReadCRDFiles adds the definitions in the files of options.Paths to options.CRDs. Of those with one name the last is taken.
+// ReadCRDFiles adds the definitions in the files of options.Paths to options.CRDs. Of those with one name the last is
+// taken.
 func ReadCRDFiles(options *CRDInstallOptions) error {
 	var found definitionSet
 	for _, path := range options.Paths {
@@ -94,7 +95,8 @@ func missing(path string, err error) bool {
 	return errors.Is(err, fs.ErrNotExist) && errors.As(err, &at) && at.Path == path
 }
 
-// documents calls read with each document of a file or, if the path is a directory, of the files in it that are YAML or JSON.
+// documents calls read with each document of a file or, if the path is a directory, of the files in it that are YAML or
+// JSON.
 func documents(path string, read func([]byte) error) error {
 	at, err := os.Stat(path)
 	if err != nil {

@@ -16,8 +16,8 @@ const (
 
 // KubeCtl runs the program kubectl.
 type KubeCtl struct {
-	// Path is where it is. If it is empty, the variable TEST_ASSET_KUBECTL says so, or it is in the directory KUBEBUILDER_ASSETS, in
-	// /usr/local/kubebuilder/bin, or where programs are, in this order.
+	// Path is where it is. If it is empty, the variable TEST_ASSET_KUBECTL says so, or it is in the directory
+	// KUBEBUILDER_ASSETS, in /usr/local/kubebuilder/bin, or where programs are, in this order.
 	Path string
 	// Opts are flags of all calls.
 	Opts []string

@@ -12,8 +12,8 @@ type Loops struct {
 	NamespaceDeletion bool
 	// Scheduler gives pods a node.
 	Scheduler bool
-	// Nodes is how many hollow nodes run: kubelets whose containers are pretended. The loop that lets pods onto nodes that are ready
-	// runs with them.
+	// Nodes is how many hollow nodes run: kubelets whose containers are pretended. The loop that lets pods onto nodes
+	// that are ready runs with them.
 	Nodes int
 	// Controllers are further loops, by the names that kube-controller-manager's --controllers takes, such as
 	// "deployment-controller" or "*".

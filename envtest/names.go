@@ -22,7 +22,8 @@ func (a FuncArg) Get(defaults []string) []string { return a(defaults) }
 // Deprecated: use APIServer.Configure, which keeps them.
 var DefaultKubeAPIServerFlags = slices.Clone(EmptyArguments().AsStrings(defaultFlags))
 
-// DefaultBinaryAssetsIndexURL is where controller-runtime's envtest finds binaries. There are none here, and it is not read.
+// DefaultBinaryAssetsIndexURL is where controller-runtime's envtest finds binaries. There are none here, and it is not
+// read.
 var DefaultBinaryAssetsIndexURL = "https://raw.githubusercontent.com/kubernetes-sigs/controller-tools/HEAD/envtest-releases.yaml"
 
 // SetupEnvtestDefaultBinaryAssetsDirectory is the directory in which the tool setup-envtest keeps binaries.

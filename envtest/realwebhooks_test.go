@@ -23,7 +23,8 @@ import (
 	"github.com/millrace/millrace/envtest"
 )
 
-// crew is a webhook as people write them with controller-runtime: it fills in a captain, and lets nobody sail without a crew.
+// crew is a webhook as people write them with controller-runtime: it fills in a captain, and lets nobody sail without a
+// crew.
 type crew struct{}
 
 func (crew) Default(_ context.Context, c *corev1.ConfigMap) error {
@@ -46,11 +47,11 @@ func (crew) ValidateCreate(_ context.Context, c *corev1.ConfigMap) (admission.Wa
 	return nil, nil
 }
 
-func (v crew) ValidateUpdate(ctx context.Context, before, after *corev1.ConfigMap) (admission.Warnings, error) {
+func (c crew) ValidateUpdate(ctx context.Context, before, after *corev1.ConfigMap) (admission.Warnings, error) {
 	if before.Data["captain"] != "nobody" && after.Data["captain"] != before.Data["captain"] {
 		return nil, apierrors.NewConflict(corev1.Resource("configmaps"), after.Name, errors.New("that is a mutiny"))
 	}
-	return v.ValidateCreate(ctx, after)
+	return c.ValidateCreate(ctx, after)
 }
 
 func (crew) ValidateDelete(_ context.Context, c *corev1.ConfigMap) (admission.Warnings, error) {

@@ -35,8 +35,8 @@ func (m *mirror) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, er
 	return ctrl.Result{}, err
 }
 
-// TestASuiteOfControllerRuntimeRunsHere is the shape of a suite that kubebuilder writes: an environment, a manager, a client, and
-// komega's helpers. Only the import of envtest is another one.
+// TestASuiteOfControllerRuntimeRunsHere is the shape of a suite that kubebuilder writes: an environment, a manager, a
+// client, and komega's helpers. Only the import of envtest is another one.
 func TestASuiteOfControllerRuntimeRunsHere(t *testing.T) {
 	g := NewWithT(t)
 	testEnv := &envtest.Environment{CRDDirectoryPaths: []string{"testdata/crd"}, ErrorIfCRDPathMissing: true}

@@ -21,7 +21,8 @@ type User struct {
 
 // Authn is a way of authentication.
 type Authn interface {
-	// Configure sets flags of the API server before it starts. workDir is its directory of certificates, empty if there is none.
+	// Configure sets flags of the API server before it starts. workDir is its directory of certificates, empty if there
+	// is none.
 	Configure(workDir string, args *Arguments) error
 	// Start is called before the API server starts.
 	Start() error
@@ -137,8 +138,8 @@ func kubeconfig(config *rest.Config) ([]byte, error) {
 	return clientcmd.Write(*file)
 }
 
-// existingConfig is how the cluster is reached that runs already: by the variable KUBECONFIG, from inside a pod, or by the file
-// in the home directory, in this order.
+// existingConfig is how the cluster is reached that runs already: by the variable KUBECONFIG, from inside a pod, or by
+// the file in the home directory, in this order.
 func existingConfig() (*rest.Config, error) {
 	if os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
 		if config, err := rest.InClusterConfig(); err == nil {

@@ -20,7 +20,8 @@ import (
 
 // WebhookInstallOptions say which webhooks are installed, and where the suite serves them.
 type WebhookInstallOptions struct {
-	// Paths are files, and directories of files, in YAML or JSON. What they hold beside configurations of webhooks is passed over.
+	// Paths are files, and directories of files, in YAML or JSON. What they hold beside configurations of webhooks is
+	// passed over.
 	Paths []string
 	// MutatingWebhooks and ValidatingWebhooks are further configurations.
 	MutatingWebhooks   []*admissionv1.MutatingWebhookConfiguration
@@ -29,10 +30,12 @@ type WebhookInstallOptions struct {
 	IgnoreSchemeConvertible bool
 	// IgnoreErrorIfPathMissing passes over a path without a file.
 	IgnoreErrorIfPathMissing bool
-	// LocalServingHost and LocalServingPort are where the suite is to serve webhooks: a free port of localhost by default.
+	// LocalServingHost and LocalServingPort are where the suite is to serve webhooks: a free port of localhost by
+	// default.
 	LocalServingHost string
 	LocalServingPort int
-	// LocalServingCertDir is a directory with tls.crt and tls.key, by which webhooks are to be served. Start makes it, Stop removes it.
+	// LocalServingCertDir is a directory with tls.crt and tls.key, by which webhooks are to be served. Start makes it,
+	// Stop removes it.
 	LocalServingCertDir string
 	// LocalServingCAData is the authority of tls.crt. Start sets it.
 	LocalServingCAData []byte
@@ -48,7 +51,8 @@ func (o *WebhookInstallOptions) any() bool {
 	return len(o.Paths)+len(o.MutatingWebhooks)+len(o.ValidatingWebhooks) > 0 || o.IgnoreSchemeConvertible
 }
 
-// PrepWithoutInstalling makes the certificate, reads the files, and lets the configurations lead to the suite's own server.
+// PrepWithoutInstalling makes the certificate, reads the files, and lets the configurations lead to the suite's own
+// server.
 func (o *WebhookInstallOptions) PrepWithoutInstalling() error {
 	if _, err := o.address(); err != nil {
 		return err
@@ -62,7 +66,8 @@ func (o *WebhookInstallOptions) PrepWithoutInstalling() error {
 	return o.ModifyWebhookDefinitions()
 }
 
-// ModifyWebhookDefinitions lets the configurations lead to the suite's own server instead of to services of the cluster.
+// ModifyWebhookDefinitions lets the configurations lead to the suite's own server instead of to services of the
+// cluster.
 func (o *WebhookInstallOptions) ModifyWebhookDefinitions() error {
 	address, err := o.address()
 	if err != nil {
@@ -104,8 +109,8 @@ func (o *WebhookInstallOptions) address() (string, error) {
 	return net.JoinHostPort(host, strconv.Itoa(o.LocalServingPort)), nil
 }
 
-// found are the ports that environments of this process were given. A port is free again before the suite opens it, and parallel
-// tests must not be given the same.
+// found are the ports that environments of this process were given. A port is free again before the suite opens it, and
+// parallel tests must not be given the same.
 var found sync.Map
 
 func (o *WebhookInstallOptions) findPort() error {

@@ -54,8 +54,8 @@ func (t *Transport) cutWatchesLocked(why error) {
 	}
 }
 
-// Down takes the server away for a while from now on, as the fault of that name does at a request: watches are cut, and no request reaches the server. It is
-// not among what [Transport.Happened] returns.
+// Down takes the server away for a while from now on, as the fault of that name does at a request: watches are cut, and
+// no request reaches the server. It is not among what [Transport.Happened] returns.
 func (t *Transport) Down(lasts time.Duration) { t.restart(Rule{Fault: Down, For: lasts}) }
 
 // restart blocks all requests for a while, and cuts the watches.
@@ -76,8 +76,9 @@ func (t *Transport) crash(r Rule) {
 	}
 }
 
-// Run runs a program that uses this transport until it ends or ctx does. When it crashes by plan, its context ends; when it has
-// returned it is started again, with nothing but what the API has. In between, none of its requests reaches the server.
+// Run runs a program that uses this transport until it ends or ctx does. When it crashes by plan, its context ends;
+// when it has returned it is started again, with nothing but what the API has. In between, none of its requests reaches
+// the server.
 func (t *Transport) Run(ctx context.Context, program func(context.Context) error) error {
 	for {
 		within, cancel := context.WithCancelCause(ctx)

@@ -36,8 +36,8 @@ const (
 	Full Fault = "full"
 	// Down is a restart of the server: watches are cut, and for a while no request reaches it.
 	Down Fault = "down"
-	// Crash is a crash of the client after the request was processed: from then on the client is gone until it is started again.
-	// See [Transport.Run].
+	// Crash is a crash of the client after the request was processed: from then on the client is gone until it is
+	// started again. See [Transport.Run].
 	Crash Fault = "crash"
 	// CrashBefore is a crash of the client before the request is sent.
 	CrashBefore Fault = "crash-before"
@@ -68,7 +68,8 @@ func known(f Fault) bool { return assumptions[f] != "" }
 // faults returns the names of all faults, sorted.
 func faults() []Fault { return slices.Sorted(maps.Keys(assumptions)) }
 
-// Plan has the faults to inject. The first rule that matches decides. A rule with Nth always applies; any other by chance.
+// Plan has the faults to inject. The first rule that matches decides. A rule with Nth always applies; any other by
+// chance.
 type Plan struct {
 	Seed  uint64
 	Rules []Rule
@@ -127,8 +128,8 @@ func Parse(line string) (Plan, error) {
 	return p, nil
 }
 
-// Shrink removes rules from a plan as long as the test still fails with it, and returns the rest. It is meant for plans from
-// [Transport.Happened], whose rules apply once each.
+// Shrink removes rules from a plan as long as the test still fails with it, and returns the rest. It is meant for plans
+// from [Transport.Happened], whose rules apply once each.
 func Shrink(p Plan, fails func(Plan) bool) Plan {
 	for size := max(1, len(p.Rules)/2); size >= 1; {
 		shrunk := false

@@ -24,8 +24,8 @@ import (
 	"github.com/millrace/millrace/millracetest"
 )
 
-// The operators in this file keep a Secret for each ConfigMap with a label, with the same text. One is correct; each of the
-// others has a typical bug.
+// The operators in this file keep a Secret for each ConfigMap with a label, with the same text. One is correct; each of
+// the others has a typical bug.
 
 const (
 	namespace = "default"

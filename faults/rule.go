@@ -27,8 +27,8 @@ var (
 	unescapes = strings.NewReplacer("%25", "%", "%3A", ":", "%20", " ", "%2A", "*")
 )
 
-// String formats a rule as fault:verb:resource:name:user:when. * means any. when is #N or a chance such as 0.2. @DURATION may
-// follow the fault, and xTIMES may follow when. A colon in a name is written as %3A.
+// String formats a rule as fault:verb:resource:name:user:when. * means any. when is #N or a chance such as 0.2.
+// @DURATION may follow the fault, and xTIMES may follow when. A colon in a name is written as %3A.
 func (r Rule) String() string {
 	fault := string(r.Fault)
 	if r.For > 0 {

@@ -12,22 +12,22 @@ type Finding struct {
 	Err error
 	// Plan makes the test fail, with as few faults as could be found.
 	Plan Plan
-	// Repeats reports whether the plan alone made the test fail again. If not, the result depends on more than the test's
-	// requests.
+	// Repeats reports whether the plan alone made the test fail again. If not, the result depends on more than the
+	// test's requests.
 	Repeats bool
 	// Tries is how many plans were tried before one made the test fail.
 	Tries int
 }
 
-// attempts is how often a plan is tried before it counts as harmless: requests that a program sends at the same moment have no
-// fixed order.
+// attempts is how often a plan is tried before it counts as harmless: requests that a program sends at the same moment
+// have no fixed order.
 const attempts = 3
 
-// Search runs a test with one seed after the other until a plan makes it fail repeatedly or all tries are used. Then it removes
-// all faults that are not needed. It returns nil if the test has passed every time.
+// Search runs a test with one seed after the other until a plan makes it fail repeatedly or all tries are used. Then it
+// removes all faults that are not needed. It returns nil if the test has passed every time.
 //
-// The test runs a program whose requests go through the transport, heals the transport, gives the program time, and returns what
-// is wrong then.
+// The test runs a program whose requests go through the transport, heals the transport, gives the program time, and
+// returns what is wrong then.
 func Search(tries int, plan Plan, test func(*Transport) error) *Finding {
 	var found *Finding
 	for i := range tries {

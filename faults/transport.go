@@ -23,7 +23,8 @@ import (
 // ErrInjected is wrapped by the errors of requests that fail by plan.
 var ErrInjected = errors.New("injected fault")
 
-// Transport injects the faults of a plan. It is safe for use by several goroutines and several clients. New returns one.
+// Transport injects the faults of a plan. It is safe for use by several goroutines and several clients. New returns
+// one.
 type Transport struct {
 	plan Plan
 
@@ -53,7 +54,8 @@ func (t *Transport) WrapAs(user string) func(http.RoundTripper) http.RoundTrippe
 	return func(next http.RoundTripper) http.RoundTripper { return &tripper{t, user, next} }
 }
 
-// Happened returns the plan of exactly those faults that have occurred so far. With the same requests it causes the same faults.
+// Happened returns the plan of exactly those faults that have occurred so far. With the same requests it causes the
+// same faults.
 func (t *Transport) Happened() Plan {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ResourceFor returns a client for any kind, for example of a custom resource. Objects are decoded into the caller's own
-// Go type, or into unstructured trees:
+// ResourceFor returns a client for any kind, for example of a custom resource. Objects are decoded into the caller's
+// own Go type, or into unstructured trees:
 //
 //	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Website"}
 //	sites, err := informer.ResourceFor[*Website](config, nil, kind, "websites")

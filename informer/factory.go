@@ -45,8 +45,8 @@ type identity struct {
 
 // FactoryOptions configure a factory. None need to be set.
 type FactoryOptions struct {
-	// OneServer says that all sources are of one server and have the same permissions there, whatever client they use. It
-	// is for programs whose parts have clients of their own.
+	// OneServer says that all sources are of one server and have the same permissions there, whatever client they use.
+	// It is for programs whose parts have clients of their own.
 	OneServer bool
 	// WatchFor is that of all informers whose options have none.
 	WatchFor time.Duration
@@ -55,10 +55,10 @@ type FactoryOptions struct {
 // NewFactory returns a factory without informers.
 func NewFactory(options FactoryOptions) *Factory { return &Factory{options: options} }
 
-// Share returns the factory's informer for a source. It makes one if there is none with the same type of objects, client
-// (unless OneServer is set), resource, namespace, selectors and name. All other options are those of the first caller; a
-// caller that needs different ones sets a name. Sources without an identity are never shared: those made of functions,
-// and those whose clients do not tell what they list. If the factory runs, so does the informer.
+// Share returns the factory's informer for a source. It makes one if there is none with the same type of objects,
+// client (unless OneServer is set), resource, namespace, selectors and name. All other options are those of the first
+// caller; a caller that needs different ones sets a name. Sources without an identity are never shared: those made of
+// functions, and those whose clients do not tell what they list. If the factory runs, so does the informer.
 func Share[T Object](f *Factory, source Source[T], options Options[T]) *Shared[T] {
 	id := identify(source, reflect.TypeFor[T](), options.LabelSelector, options.FieldSelector, options.Name, f.options.OneServer)
 	options.WatchFor = cmp.Or(options.WatchFor, f.options.WatchFor)

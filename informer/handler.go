@@ -17,11 +17,11 @@ type Handler[T any] struct {
 	Added func(object T, initial bool)
 	// Updated is called with the object that the handler received last, and the new one.
 	Updated func(old, new T)
-	// Set is called after Added or Updated, with the new object. Where objects are kept encoded, a handler that does not
-	// need the old object costs half as much with Set as with Updated.
+	// Set is called after Added or Updated, with the new object. Where objects are kept encoded, a handler that does
+	// not need the old object costs half as much with Set as with Updated.
 	Set func(object T)
-	// Deleted is called with the last state. If finalStateUnknown, the watch did not report the deletion and last may be
-	// outdated.
+	// Deleted is called with the last state. If finalStateUnknown, the watch did not report the deletion and last may
+	// be outdated.
 	Deleted func(last T, finalStateUnknown bool)
 	// Changed is called after any of the others.
 	Changed func(key Key)

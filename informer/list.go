@@ -44,12 +44,12 @@ type streamingRefused struct {
 	last  time.Duration
 }
 
-func (p *streamingRefused) refused(inEffect time.Time) {
-	p.last = min(max(2*p.last, 5*time.Minute), time.Hour)
-	p.until = inEffect.Add(p.last)
+func (s *streamingRefused) refused(inEffect time.Time) {
+	s.last = min(max(2*s.last, 5*time.Minute), time.Hour)
+	s.until = inEffect.Add(s.last)
 }
 
-func (p *streamingRefused) inEffect(inEffect time.Time) bool { return inEffect.Before(p.until) }
+func (s *streamingRefused) inEffect(inEffect time.Time) bool { return inEffect.Before(s.until) }
 
 // cannotStream reports whether streaming failed in a way in which pages would not fail.
 func (r *reflector[I]) cannotStream(err error) bool {

@@ -15,16 +15,16 @@ type Options[T any] struct {
 	// LabelSelector and FieldSelector restrict which objects are listed and watched, in the API's syntax.
 	LabelSelector string
 	FieldSelector string
-	// PageSize is the limit of a page where the first list is not streamed. Default 2000: client-go's clients send at most
-	// five requests a second by default, so small pages make large lists slow.
+	// PageSize is the limit of a page where the first list is not streamed. Default 2000: client-go's clients send at
+	// most five requests a second by default, so small pages make large lists slow.
 	PageSize int64
 	// DisableStreaming lists in pages even where the server can stream the first list.
 	DisableStreaming bool
-	// StreamTimeout is how long a streamed first list may make no progress before pages are requested instead. Default 10
-	// s.
+	// StreamTimeout is how long a streamed first list may make no progress before pages are requested instead. Default
+	// 10 s.
 	StreamTimeout time.Duration
-	// WatchFor is how long the server is asked to keep a watch open, up to twice as long: then connections are distributed over servers again. Default 5
-	// minutes.
+	// WatchFor is how long the server is asked to keep a watch open, up to twice as long: then connections are
+	// distributed over servers again. Default 5 minutes.
 	WatchFor time.Duration
 	// Backoff is the delay between attempts after errors.
 	Backoff Backoff
@@ -37,8 +37,8 @@ type Options[T any] struct {
 	// Indexes are the initial indexes. AddIndex adds more.
 	Indexes []*Index[T]
 	// HotBytes bounds the encoded size of the objects that are also kept decoded, for sources that deliver protobuf. A
-	// decoded object takes two to eight times its encoded size. All others are kept encoded only and are decoded when they
-	// are read. Default 16 MiB; negative: all objects are kept decoded.
+	// decoded object takes two to eight times its encoded size. All others are kept encoded only and are decoded when
+	// they are read. Default 16 MiB; negative: all objects are kept decoded.
 	HotBytes int
 
 	// Resync is the default interval at which a handler receives Updated for every object although nothing has changed.
@@ -116,15 +116,15 @@ type backoffState struct {
 }
 
 // failed records a failure and returns how long to wait.
-func (p *backoffState) failed(now time.Time) time.Duration {
-	if p.next == 0 || now.Sub(p.last) > p.Reset+p.next {
-		p.next = p.Initial
+func (b *backoffState) failed(now time.Time) time.Duration {
+	if b.next == 0 || now.Sub(b.last) > b.Reset+b.next {
+		b.next = b.Initial
 	}
-	wait := p.next
-	p.last = now
-	p.next = min(time.Duration(float64(p.next)*p.Factor), p.Max)
-	if p.Jitter > 0 {
-		wait += time.Duration(p.Jitter * rand.Float64() * float64(wait))
+	wait := b.next
+	b.last = now
+	b.next = min(time.Duration(float64(b.next)*b.Factor), b.Max)
+	if b.Jitter > 0 {
+		wait += time.Duration(b.Jitter * rand.Float64() * float64(wait))
 	}
 	return wait
 }

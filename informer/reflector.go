@@ -86,7 +86,8 @@ func (r *reflector[I]) run(ctx context.Context) error {
 		}
 		wait := pace.failed(time.Now())
 		if apierrors.IsNotFound(err) {
-			// The server does not have the kind. It may be created at any time, or never, so the longest delay is enough.
+			// The server does not have the kind. It may be created at any time, or never, so the longest delay is
+			// enough.
 			err = fmt.Errorf("the server has no such kind (yet): %w", err)
 		}
 		if after, ok := apierrors.SuggestsClientDelay(err); ok {

@@ -22,8 +22,8 @@ type cacheList[I item, T any] struct {
 	table *state.Table[T]
 }
 
-func (g *cacheSink[I, T]) replace() listSink[I] {
-	return &cacheList[I, T]{sink: g, table: state.NewTable[T]()}
+func (c *cacheSink[I, T]) replace() listSink[I] {
+	return &cacheList[I, T]{sink: c, table: state.NewTable[T]()}
 }
 
 // take stores an item. If the cache has the same version already, that one is kept.
@@ -50,21 +50,21 @@ func (a *cacheList[I, T]) commit(position string) {
 	a.sink.shared.replacePart(a.sink.part, a.table, position)
 }
 
-func (g *cacheSink[I, T]) bookmark(position string) { g.shared.advance(g.part, position) }
+func (c *cacheSink[I, T]) bookmark(position string) { c.shared.advance(c.part, position) }
 
 // apply applies one event of a watch to the cache.
-func (g *cacheSink[I, T]) apply(kind watch.EventType, it I) {
-	v, err := g.admit(it)
+func (c *cacheSink[I, T]) apply(kind watch.EventType, it I) {
+	v, err := c.admit(it)
 	if err != nil {
-		g.shared.report(err)
+		c.shared.report(err)
 	}
 	if v == nil {
 		return
 	}
 	if kind == watch.Deleted {
-		g.shared.remove(g.part, v, it.GetResourceVersion())
+		c.shared.remove(c.part, v, it.GetResourceVersion())
 	} else {
-		g.shared.set(g.part, v, it.GetResourceVersion())
+		c.shared.set(c.part, v, it.GetResourceVersion())
 	}
 }
 
@@ -75,7 +75,7 @@ func (s *Shared[T]) lookup(key Key) *state.Version[T] {
 }
 
 // flush wakes handlers and WaitFor for what has been applied.
-func (g *cacheSink[I, T]) flush() { g.shared.announce() }
+func (c *cacheSink[I, T]) flush() { c.shared.announce() }
 
 // set makes v the state of its object.
 func (s *Shared[T]) set(p *part, v *state.Version[T], position string) {

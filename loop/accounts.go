@@ -16,9 +16,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// UseAccounts makes each loop send its requests with a token of a service account of its own, when its contexts are those of [WithName].
-// account returns the name of a loop's account in the namespace, or "" if it has none; an account that is missing is made. All other requests, and those for
-// the tokens, are made as the configuration says.
+// UseAccounts makes each loop send its requests with a token of a service account of its own, when its contexts are
+// those of [WithName]. account returns the name of a loop's account in the namespace, or "" if it has none; an account
+// that is missing is made. All other requests, and those for the tokens, are made as the configuration says.
 func UseAccounts(config *rest.Config, namespace string, account func(loop string) string) error {
 	own := rest.CopyConfig(config)
 	own.QPS = -1 // at the start all loops need tokens

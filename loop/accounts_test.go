@@ -16,7 +16,8 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// accountServer answers like an API server with service accounts. Everything else is answered with the request's credentials.
+// accountServer answers like an API server with service accounts. Everything else is answered with the request's
+// credentials.
 type accountServer struct {
 	mu       sync.Mutex // guards what follows
 	accounts map[string]bool

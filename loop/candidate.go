@@ -18,14 +18,14 @@ type candidate struct {
 	Election
 	clients *Clients
 
-	// seen is the lease as it was last read. changed is when this process noticed its last change: the clocks of other processes
-	// are not trusted.
+	// seen is the lease as it was last read. changed is when this process noticed its last change: the clocks of other
+	// processes are not trusted.
 	seen    *coordinationv1.Lease
 	changed time.Time
 }
 
-// acquire waits until this process holds the lease, and returns when the successful request began. It returns false if ctx ends
-// first.
+// acquire waits until this process holds the lease, and returns when the successful request began. It returns false if
+// ctx ends first.
 func (c *candidate) acquire(ctx context.Context) (since time.Time, won bool) {
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -46,8 +46,8 @@ func (c *candidate) leases() typedcoordinationv1.LeaseInterface {
 	return c.clients.Kube.CoordinationV1().Leases(c.Lease.Namespace)
 }
 
-// try acquires or renews the lease. It returns false without an error if another process holds it. One request may take half of
-// the deadline at most, so that there is time for another one if it hangs.
+// try acquires or renews the lease. It returns false without an error if another process holds it. One request may take
+// half of the deadline at most, so that there is time for another one if it hangs.
 func (c *candidate) try(ctx context.Context) (held bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, max(c.RetryPeriod, c.RenewDeadline/2))
 	defer cancel()

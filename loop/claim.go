@@ -15,23 +15,25 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Claims decides which objects a controller owns: those that match its selector and are owned by it or have no controller.
+// Claims decides which objects a controller owns: those that match its selector and are owned by it or have no
+// controller.
 type Claims[T metav1.Object] struct {
 	Owner    metav1.Object
 	Kind     schema.GroupVersionKind // the owner's kind
 	Selector labels.Selector
 	// Adoptable is a further condition on objects that are adopted or kept; nil means none.
 	Adoptable func(T) bool
-	// Live reads the owner from the server. It is called at most once, before the first adoption, because a cache may still show
-	// a deleted owner.
+	// Live reads the owner from the server. It is called at most once, before the first adoption, because a cache may
+	// still show a deleted owner.
 	Live func(ctx context.Context) (metav1.Object, error)
-	// Patch sends a strategic merge patch. The patch has the object's UID, so it cannot hit another object of the same name.
+	// Patch sends a strategic merge patch. The patch has the object's UID, so it cannot hit another object of the same
+	// name.
 	Patch func(ctx context.Context, object T, patch []byte) error
 }
 
-// Claim adopts orphans that match, releases owned objects that no longer match, and returns the objects that are owned now. They
-// are returned as they were passed in; an adopted object does not have its new owner yet. Objects that could not be claimed are
-// left out, and the errors are returned with the rest.
+// Claim adopts orphans that match, releases owned objects that no longer match, and returns the objects that are owned
+// now. They are returned as they were passed in; an adopted object does not have its new owner yet. Objects that could
+// not be claimed are left out, and the errors are returned with the rest.
 func (c *Claims[T]) Claim(ctx context.Context, candidates iter.Seq[T]) (owned []T, err error) {
 	var failures []error
 	mayAdopt := sync.OnceValue(func() error { return c.ownerLives(ctx) })

@@ -38,7 +38,8 @@ type Clients struct {
 	Recorder Recorder
 	// Metrics counts the queues of all loops; nil counts nothing.
 	Metrics queue.Metrics
-	// Workers returns how many keys the loop of a name syncs at the same time; 0 leaves it at the loop's own number. It may be nil.
+	// Workers returns how many keys the loop of a name syncs at the same time; 0 leaves it at the loop's own number. It
+	// may be nil.
 	Workers func(loop string) int
 	Log     *slog.Logger
 	// Now is the clock.
@@ -50,8 +51,9 @@ type Clients struct {
 	connection *http.Client // made from config
 }
 
-// NewClients connects to the API server of config. It does not limit the rate of requests, unless [LimitRequests] was called: loops limit
-// their retries, and servers protect themselves. When the server cannot be reached, that is logged once, not for each request.
+// NewClients connects to the API server of config. It does not limit the rate of requests, unless [LimitRequests] was
+// called: loops limit their retries, and servers protect themselves. When the server cannot be reached, that is logged
+// once, not for each request.
 func NewClients(config *rest.Config, log *slog.Logger) (*Clients, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -59,8 +61,8 @@ func NewClients(config *rest.Config, log *slog.Logger) (*Clients, error) {
 		config.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
 	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil {
-		// Some loops write kinds for which the server sends deprecation warnings, such as Endpoints. One warning for each write
-		// helps nobody.
+		// Some loops write kinds for which the server sends deprecation warnings, such as Endpoints. One warning for
+		// each write helps nobody.
 		config.WarningHandler = rest.NoWarnings{}
 	}
 	if log == nil {
@@ -105,8 +107,8 @@ func (c *Clients) connect(config *rest.Config) error {
 // aloneFor is how long watches last if no other process reaches the API server.
 const aloneFor = 12 * time.Hour
 
-// SetAlone says that no other process reaches the API server: nothing changes of which this one is not told, so that polls are rare and watches long.
-// It must be called before any informer is made.
+// SetAlone says that no other process reaches the API server: nothing changes of which this one is not told, so that
+// polls are rare and watches long. It must be called before any informer is made.
 func (c *Clients) SetAlone() {
 	c.alone = true
 	c.Informers = informer.NewFactory(informer.FactoryOptions{OneServer: true, WatchFor: c.WatchFor()})
@@ -123,8 +125,8 @@ func (c *Clients) WatchFor() time.Duration {
 	return 0
 }
 
-// ClientsFor returns Clients for a clientset, which may be a fake one. The dynamic client and the metadata client are nil unless
-// the caller sets them.
+// ClientsFor returns Clients for a clientset, which may be a fake one. The dynamic client and the metadata client are
+// nil unless the caller sets them.
 func ClientsFor(kube kubernetes.Interface) *Clients {
 	c := &Clients{Kube: kube, Discovery: kube.Discovery()}
 	c.share()
@@ -140,8 +142,8 @@ func (c *Clients) share() {
 	c.Log, c.Now = slog.New(slog.DiscardHandler), time.Now
 }
 
-// As returns Clients that send program as their user agent, which becomes the name of the field manager. Everything else is
-// shared. Clients that were not made from a config are returned unchanged.
+// As returns Clients that send program as their user agent, which becomes the name of the field manager. Everything
+// else is shared. Clients that were not made from a config are returned unchanged.
 func (c *Clients) As(program string) *Clients {
 	if c.config == nil {
 		return c
@@ -165,7 +167,8 @@ func (c *Clients) Named(name string) *Clients {
 	return &named
 }
 
-// WorkersOf returns how many keys the loop of a name syncs at the same time: its own number, unless Workers says another.
+// WorkersOf returns how many keys the loop of a name syncs at the same time: its own number, unless Workers says
+// another.
 func (c *Clients) WorkersOf(loop string, own int) int {
 	if c != nil && c.Workers != nil {
 		return cmp.Or(c.Workers(loop), own)
@@ -186,15 +189,15 @@ func (c *Clients) Run(ctx context.Context) error {
 	return Join(c.Informers, c.Events).Run(ctx)
 }
 
-// hotBytes limits the decoded objects of a kind, by their encoded size. Loops read an object soon after it has changed, or not
-// for a long time.
+// hotBytes limits the decoded objects of a kind, by their encoded size. Loops read an object soon after it has changed,
+// or not for a long time.
 const hotBytes = 1 << 20
 
 // Selection selects what is listed, watched and cached, in the syntax of the API's selectors.
 type Selection struct{ Labels, Fields string }
 
-// Informer returns the process's informer for a kind. All callers with the same kind, namespace and selection share one. It drops
-// managed fields. At most one selection may be given; only the selected objects are cached.
+// Informer returns the process's informer for a kind. All callers with the same kind, namespace and selection share
+// one. It drops managed fields. At most one selection may be given; only the selected objects are cached.
 func Informer[T informer.Object](c *Clients, source informer.Source[T], only ...Selection) *informer.Shared[T] {
 	var selected Selection
 	for _, s := range only {

@@ -19,8 +19,8 @@ const (
 	memory       = 4096 / lanes // how many objects, kinds of events and events are remembered
 )
 
-// A correlator decides whether an event is dropped, merged, counted or created. It belongs to one goroutine, and its memory is
-// bounded.
+// A correlator decides whether an event is dropped, merged, counted or created. It belongs to one goroutine, and its
+// memory is bounded.
 type correlator struct {
 	budgets lru[eventSubject, *budget]
 	similar lru[eventKind, *similarity]
@@ -74,8 +74,8 @@ func kindOf(event *corev1.Event) eventKind {
 	return eventKind{eventSubject{event.Source, object}, event.Type, event.Reason}
 }
 
-// event returns the event to write, with name and count, and the key under which it is counted. nil means that nothing is
-// written.
+// event returns the event to write, with name and count, and the key under which it is counted. nil means that nothing
+// is written.
 func (c *correlator) event(event *corev1.Event) (*corev1.Event, eventText) {
 	now := event.LastTimestamp.Time
 	text := eventText{kindOf(event), event.Message}

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// ErrLeadershipLost is returned by an elected Runner when another process may have become the leader. Usually the process should
-// end then.
+// ErrLeadershipLost is returned by an elected Runner when another process may have become the leader. Usually the
+// process should end then.
 var ErrLeadershipLost = errors.New("leadership lost")
 
 // Election describes a leader election with a Lease.
@@ -21,11 +21,11 @@ type Election struct {
 	Lease Key
 	// Identity must be different in each process. Empty means the host name and a random part.
 	Identity string
-	// LeaseDuration is how long other processes wait for a leader that does not renew. RenewDeadline is how long the leader
-	// itself tries before it stops its work. RetryPeriod is the time between tries. 0 means 15 s, 10 s and 2 s.
+	// LeaseDuration is how long other processes wait for a leader that does not renew. RenewDeadline is how long the
+	// leader itself tries before it stops its work. RetryPeriod is the time between tries. 0 means 15 s, 10 s and 2 s.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
-	// Overrun is called if the work has not stopped when the lease expires. From then on two processes may lead. If it is nil the
-	// process panics.
+	// Overrun is called if the work has not stopped when the lease expires. From then on two processes may lead. If it
+	// is nil the process panics.
 	Overrun func()
 	// Metrics counts what becomes of the election. It may be nil.
 	Metrics ElectionMetrics
@@ -46,9 +46,9 @@ func (noElectionMetrics) Read()      {}
 
 // Elected runs r only while this process leads.
 //
-// The lease is renewed until r has stopped, and given up after that, so that two leaders never overlap. If the lease cannot be
-// renewed for RenewDeadline, because the API server fails, hangs or reports another leader, r is stopped and Elected returns
-// [ErrLeadershipLost]. r must stop before the lease expires: see [Election.Overrun].
+// The lease is renewed until r has stopped, and given up after that, so that two leaders never overlap. If the lease
+// cannot be renewed for RenewDeadline, because the API server fails, hangs or reports another leader, r is stopped and
+// Elected returns [ErrLeadershipLost]. r must stop before the lease expires: see [Election.Overrun].
 func Elected(c *Clients, e Election, r Runner) Runner {
 	return Func(func(ctx context.Context) error {
 		e, err := e.complete()

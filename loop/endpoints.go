@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Endpoints serves /healthz and /livez (the process runs), /readyz (all caches are filled; if not, it says which and why) and
-// /metrics. Without a gatherer there is no /metrics.
+// Endpoints serves /healthz and /livez (the process runs), /readyz (all caches are filled; if not, it says which and
+// why) and /metrics. Without a gatherer there is no /metrics.
 func Endpoints(c *Clients, metrics prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
 	ok := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }

@@ -22,15 +22,15 @@ import (
 	"k8s.io/client-go/tools/reference"
 )
 
-// Recorder records Kubernetes events, which kubectl describe shows. It does not block. Events may be lost, so loops must not rely
-// on them.
+// Recorder records Kubernetes events, which kubectl describe shows. It does not block. Events may be lost, so loops
+// must not rely on them.
 type Recorder interface {
 	Eventf(object runtime.Object, eventType, reason, format string, args ...any)
 }
 
-// Events writes events to the API server. Equal events are counted in one object, similar ones are merged after a while, and a
-// source with too many events about one object is limited: see correlator. The number of waiting events is bounded; further ones
-// are dropped.
+// Events writes events to the API server. Equal events are counted in one object, similar ones are merged after a
+// while, and a source with too many events about one object is limited: see correlator. The number of waiting events is
+// bounded; further ones are dropped.
 type Events struct {
 	client typedcorev1.EventsGetter
 	log    *slog.Logger
@@ -38,7 +38,8 @@ type Events struct {
 	lanes  [lanes]chan *corev1.Event // all events about one object use the same lane
 }
 
-// Limit lets events wait if more than perSecond of them are to be written in a second, after a burst. 0 means no limit. It must be called before Run.
+// Limit lets events wait if more than perSecond of them are to be written in a second, after a burst. 0 means no limit.
+// It must be called before Run.
 func (e *Events) Limit(perSecond, burst int) {
 	if perSecond > 0 {
 		e.rate = rate.NewLimiter(rate.Limit(perSecond), max(burst, 1))
@@ -46,13 +47,13 @@ func (e *Events) Limit(perSecond, burst int) {
 }
 
 const (
-	// lanes is how many events are written at the same time. It is small because the loops' own writes come first. It is not 1,
-	// because most CPU time would then go into switching between goroutines.
+	// lanes is how many events are written at the same time. It is small because the loops' own writes come first. It
+	// is not 1, because most CPU time would then go into switching between goroutines.
 	lanes = 4
 	// maxWaiting limits the events that wait in a lane. A burst of many thousand objects fills it for some seconds.
 	maxWaiting = 5000
-	// After each write a lane pauses for deference times as long as the write took, as long as the lane has room. The loops' own
-	// writes are more urgent than events, and writes take longer when the server is busy.
+	// After each write a lane pauses for deference times as long as the write took, as long as the lane has room. The
+	// loops' own writes are more urgent than events, and writes take longer when the server is busy.
 	deference, maxDeference = 3, time.Second
 )
 

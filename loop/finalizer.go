@@ -16,13 +16,13 @@ type Finalizer[T informer.Object] struct {
 	// Name is the entry in metadata.finalizers: a domain and a path.
 	Name   string
 	Writer *Writer[T]
-	// Cleanup removes what was made for the object. It may be called again for the same object. It must return an error while
-	// anything is left.
+	// Cleanup removes what was made for the object. It may be called again for the same object. It must return an error
+	// while anything is left.
 	Cleanup func(ctx context.Context, object T) error
 }
 
-// Handle must be called first in Sync. It adds the finalizer to an object. If the object is being deleted, it cleans up and
-// removes the finalizer. It returns whether Sync must continue.
+// Handle must be called first in Sync. It adds the finalizer to an object. If the object is being deleted, it cleans up
+// and removes the finalizer. It returns whether Sync must continue.
 func (f *Finalizer[T]) Handle(ctx context.Context, object T) (goOn bool, err error) {
 	held := slices.Contains(object.GetFinalizers(), f.Name)
 	switch {

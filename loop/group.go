@@ -14,8 +14,8 @@ type Entry struct {
 	Aliases []string
 	// Source is the source of its events; empty means Name.
 	Source string
-	// New makes the loop. The clients record events with Source. A nil Runner without an error means that the loop has nothing to
-	// do here.
+	// New makes the loop. The clients record events with Source. A nil Runner without an error means that the loop has
+	// nothing to do here.
 	New func(c *Clients) (Runner, error)
 	// OffByDefault loops run only if they are named explicitly.
 	OffByDefault bool
@@ -31,8 +31,8 @@ type Group struct {
 	Select []string
 	// Election, if set, makes the loops run only in the leader.
 	Election *Election
-	// Identify, if set, returns the context in which a loop runs, so that a transport can see which loop a request belongs to.
-	// What loops share (informers, events) runs with the context of [Run].
+	// Identify, if set, returns the context in which a loop runs, so that a transport can see which loop a request
+	// belongs to. What loops share (informers, events) runs with the context of [Run].
 	Identify func(ctx context.Context, name string) context.Context
 	// Runs, if set, is called when a loop begins to run and when it has ended, for metrics.
 	Runs func(name string, runs bool)
@@ -91,9 +91,9 @@ func (g *Group) make(e Entry) (Runner, error) {
 	}), nil
 }
 
-// Select selects entries as --controllers of kube-controller-manager does: "foo" selects foo, "-foo" leaves it out, "*" selects
-// all that are not off by default. The first word that applies to an entry decides. No words mean "*". A word that names no entry
-// is an error.
+// Select selects entries as --controllers of kube-controller-manager does: "foo" selects foo, "-foo" leaves it out, "*"
+// selects all that are not off by default. The first word that applies to an entry decides. No words mean "*". A word
+// that names no entry is an error.
 func Select(entries []Entry, words []string) ([]Entry, error) {
 	if len(words) == 0 {
 		words = []string{"*"}
@@ -129,7 +129,8 @@ func (e Entry) selected(words []string) bool {
 	return !e.OffByDefault && slices.Contains(words, "*")
 }
 
-// Names lists the names of all entries, and of those that are off by default, both sorted: for the help of a --controllers flag.
+// Names lists the names of all entries, and of those that are off by default, both sorted: for the help of a
+// --controllers flag.
 func Names(entries []Entry) (all, offByDefault []string) {
 	for _, e := range entries {
 		all = append(all, e.Name)

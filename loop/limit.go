@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// LimitRequests makes each loop send at most perSecond requests a second after a burst, when its contexts are those of [WithName].
-// Requests that belong to no loop, such as those of informers, have one limit together. waited, which may be nil, is told how long each
-// request had to wait.
+// LimitRequests makes each loop send at most perSecond requests a second after a burst, when its contexts are those of
+// [WithName]. Requests that belong to no loop, such as those of informers, have one limit together. waited, which may
+// be nil, is told how long each request had to wait.
 func LimitRequests(config *rest.Config, perSecond float32, burst int, waited func(method string, took time.Duration)) {
 	if waited == nil {
 		waited = func(string, time.Duration) {}

@@ -20,7 +20,8 @@ type Result struct {
 	After time.Duration
 }
 
-// Loop brings the actual state in line with the desired state, key by key. Its fields must not be changed after Run was called.
+// Loop brings the actual state in line with the desired state, key by key. Its fields must not be changed after Run was
+// called.
 type Loop struct {
 	// Name labels logs and metrics.
 	Name string
@@ -28,8 +29,8 @@ type Loop struct {
 	Clients *Clients
 	// Workers is how many keys are synced at the same time, unless Clients.Workers says another number. 0 means 1.
 	Workers int
-	// Sync handles one key. See the errors of this package for what it may return. It is called when the caches show what the
-	// previous Sync of the key has written with a Writer.
+	// Sync handles one key. See the errors of this package for what it may return. It is called when the caches show
+	// what the previous Sync of the key has written with a Writer.
 	Sync func(ctx context.Context, key Key) (Result, error)
 	// Watches select the keys to sync, and name the caches that Sync reads.
 	Watches []Watch
@@ -74,8 +75,8 @@ func (l *Loop) Run(ctx context.Context) error {
 // fillTimeout is how long a cache may take to fill before a warning is logged.
 const fillTimeout = 10 * time.Second
 
-// wait waits until a watch has delivered the initial state, and logs regularly what it waits for. It returns false if ctx ends
-// first.
+// wait waits until a watch has delivered the initial state, and logs regularly what it waits for. It returns false if
+// ctx ends first.
 func (l *Loop) wait(ctx context.Context, following following) bool {
 	for ctx.Err() == nil {
 		attempt, cancel := context.WithTimeout(ctx, fillTimeout)

@@ -174,8 +174,8 @@ func TestALoopThatWaitsForACacheEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// outcomes runs a loop with one key whose Sync returns the errors in turn and then nil. It returns when Sync was called, and the
-// log.
+// outcomes runs a loop with one key whose Sync returns the errors in turn and then nil. It returns when Sync was
+// called, and the log.
 func outcomes(t *testing.T, errs ...error) (at []time.Duration, log string) {
 	synctest.Test(t, func(t *testing.T) {
 		var buffer bytes.Buffer

@@ -1,7 +1,7 @@
 package loop
 
-// lru keeps at least size/2 and at most size of the entries used last. It drops whole generations, which is cheaper than an exact
-// order.
+// lru keeps at least size/2 and at most size of the entries used last. It drops whole generations, which is cheaper
+// than an exact order.
 type lru[K comparable, V any] struct {
 	young, old map[K]V
 	half       int

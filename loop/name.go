@@ -4,8 +4,8 @@ import "context"
 
 type nameKey struct{}
 
-// WithName returns a context whose requests belong to the loop of this name, for [LimitRequests] and [UseAccounts]. It is a
-// Group.Identify.
+// WithName returns a context whose requests belong to the loop of this name, for [LimitRequests] and [UseAccounts]. It
+// is a Group.Identify.
 func WithName(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, nameKey{}, name)
 }

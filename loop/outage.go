@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// outage logs once that the API server cannot be reached, and once that it can be again. Errors in between are logged at level
-// Debug: see outageHandler.
+// outage logs once that the API server cannot be reached, and once that it can be again. Errors in between are logged
+// at level Debug: see outageHandler.
 type outage struct {
 	log *slog.Logger
 	now func() time.Time
@@ -79,23 +79,23 @@ func (u *unreachable) Timeout() bool {
 type outageHandler struct{ slog.Handler }
 
 // Handle implements slog.Handler.
-func (c outageHandler) Handle(ctx context.Context, r slog.Record) error {
+func (o outageHandler) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level > slog.LevelDebug && causedByOutage(r) {
-		if r.Level = slog.LevelDebug; !c.Enabled(ctx, r.Level) {
+		if r.Level = slog.LevelDebug; !o.Enabled(ctx, r.Level) {
 			return nil
 		}
 	}
-	return c.Handler.Handle(ctx, r)
+	return o.Handler.Handle(ctx, r)
 }
 
 // WithAttrs implements slog.Handler.
-func (c outageHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return outageHandler{c.Handler.WithAttrs(attrs)}
+func (o outageHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return outageHandler{o.Handler.WithAttrs(attrs)}
 }
 
 // WithGroup implements slog.Handler.
-func (c outageHandler) WithGroup(name string) slog.Handler {
-	return outageHandler{c.Handler.WithGroup(name)}
+func (o outageHandler) WithGroup(name string) slog.Handler {
+	return outageHandler{o.Handler.WithGroup(name)}
 }
 
 func causedByOutage(r slog.Record) (found bool) {

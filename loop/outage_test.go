@@ -18,7 +18,7 @@ import (
 
 type roundTrip func(*http.Request) (*http.Response, error)
 
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+func (rt roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return rt(r) }
 
 func TestOutageIsToldOnce(t *testing.T) {
 	var said bytes.Buffer

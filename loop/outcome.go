@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/queue"
 )
 
-// ErrBehind means that a cache does not show yet what the loop has written. A Sync that returns it is called again soon, and
-// nothing is logged.
+// ErrBehind means that a cache does not show yet what the loop has written. A Sync that returns it is called again
+// soon, and nothing is logged.
 var ErrBehind = errors.New("the cache is behind our own writes")
 
 // behindDelay is the delay after ErrBehind. Usually the awaited change wakes the loop earlier.
@@ -57,8 +57,8 @@ func (l *Loop) attempt(ctx context.Context, key Key) error {
 	}
 }
 
-// A key's failures in a row are an error when there were persistent of them and they go on for lasting. The number alone says little: a key that other
-// changes wake fails often in a short time.
+// A key's failures in a row are an error when there were persistent of them and they go on for lasting. The number
+// alone says little: a key that other changes wake fails often in a short time.
 const (
 	persistent = 10
 	lasting    = 5 * time.Second
@@ -67,8 +67,9 @@ const (
 // settling is how many failures of a key in a row may have their reason in a cache that is behind.
 const settling = 3
 
-// report logs an error. Level Error means that an administrator should look: retrying does not help, or has not helped for a
-// while. Before that there is one warning for a key that fails, and what belongs to normal operation is logged at level Debug.
+// report logs an error. Level Error means that an administrator should look: retrying does not help, or has not helped
+// for a while. Before that there is one warning for a key that fails, and what belongs to normal operation is logged at
+// level Debug.
 func (l *Loop) report(ctx context.Context, key Key, err error) {
 	level := slog.LevelDebug
 	times, lasted := l.keys().Failing(key)
@@ -88,14 +89,15 @@ func (l *Loop) report(ctx context.Context, key Key, err error) {
 		"retried", !queue.IsTerminal(err), "err", err)
 }
 
-// isNormal reports whether an error is part of normal operation: a conflict with another writer, a terminating namespace, or an
-// API server that is unreachable or busy, which is logged once elsewhere.
+// isNormal reports whether an error is part of normal operation: a conflict with another writer, a terminating
+// namespace, or an API server that is unreachable or busy, which is logged once elsewhere.
 func isNormal(err error) bool {
 	return apierrors.IsConflict(err) || inTerminatingNamespace(err) || apierrors.IsServiceUnavailable(err) ||
 		apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err)
 }
 
-// inTerminatingNamespace reports whether a request was refused because the namespace is being deleted. It is not retried.
+// inTerminatingNamespace reports whether a request was refused because the namespace is being deleted. It is not
+// retried.
 func inTerminatingNamespace(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

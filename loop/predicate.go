@@ -8,12 +8,12 @@ import (
 	"github.com/millrace/millrace/informer"
 )
 
-// Predicate reports whether a change wakes a loop. before is T's zero value when an object was added, after when it was deleted.
-// Predicates only save work; a loop must be correct without them.
+// Predicate reports whether a change wakes a loop. before is T's zero value when an object was added, after when it was
+// deleted. Predicates only save work; a loop must be correct without them.
 type Predicate[T any] func(before, after T) bool
 
-// SpecChanged accepts changes of an object's generation, additions, deletions, and the setting of a deletion timestamp. It
-// ignores changes of the status.
+// SpecChanged accepts changes of an object's generation, additions, deletions, and the setting of a deletion timestamp.
+// It ignores changes of the status.
 func SpecChanged[T informer.Object](before, after T) bool {
 	return createdOrDeleted(before, after) || before.GetGeneration() != after.GetGeneration() ||
 		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Runner is anything that runs until its context ends. Run returns nil then, or an error if it could not continue, but never
-// before everything that it started has stopped.
+// Runner is anything that runs until its context ends. Run returns nil then, or an error if it could not continue, but
+// never before everything that it started has stopped.
 type Runner interface {
 	Run(ctx context.Context) error
 }
@@ -18,7 +18,8 @@ type Func func(ctx context.Context) error
 // Run calls f.
 func (f Func) Run(ctx context.Context) error { return f(ctx) }
 
-// Every calls f at once, and again each time d has passed since the last call ended, until f returns an error or ctx ends.
+// Every calls f at once, and again each time d has passed since the last call ended, until f returns an error or ctx
+// ends.
 func Every(d time.Duration, f func(ctx context.Context) error) Runner {
 	return Func(func(ctx context.Context) error {
 		for ctx.Err() == nil {
@@ -52,8 +53,8 @@ func Join(runners ...Runner) Runner {
 	})
 }
 
-// Run runs clients and, on top of them, runners, until ctx ends or one of them fails. It stops the runners first, then the
-// clients.
+// Run runs clients and, on top of them, runners, until ctx ends or one of them fails. It stops the runners first, then
+// the clients.
 func Run(ctx context.Context, clients *Clients, runners ...Runner) error {
 	top, stopTop := context.WithCancel(ctx)
 	defer stopTop()

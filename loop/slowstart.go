@@ -7,13 +7,14 @@ import (
 	"github.com/millrace/millrace/queue"
 )
 
-// maxBatch is how many writes of a SlowStart may run at the same time. More of them would not finish sooner, and each needs a
-// stack and buffers.
+// maxBatch is how many writes of a SlowStart may run at the same time. More of them would not finish sooner, and each
+// needs a stack and buffers.
 const maxBatch = 64
 
-// SlowStart calls write for 0 to count-1, in batches of 1, 2, 4, 8 and so on up to 32, each batch in parallel, and then the rest,
-// 64 at a time. If a call fails, its batch is completed and no further call begins; in the last phase no further call begins at
-// once. So when all would fail for the same reason, few are tried. It returns how many succeeded, and the first error.
+// SlowStart calls write for 0 to count-1, in batches of 1, 2, 4, 8 and so on up to 32, each batch in parallel, and then
+// the rest, 64 at a time. If a call fails, its batch is completed and no further call begins; in the last phase no
+// further call begins at once. So when all would fail for the same reason, few are tried. It returns how many
+// succeeded, and the first error.
 func SlowStart(ctx context.Context, count int, write func(ctx context.Context, i int) error) (done int, err error) {
 	for first, size := 0, 1; first < count; first, size = first+size, 2*size {
 		if size >= maxBatch {

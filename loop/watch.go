@@ -45,8 +45,8 @@ func Self[T any](objects *informer.Shared[T], predicates ...Predicate[T]) Watch 
 	}}
 }
 
-// Owned wakes the loop with the key of the controller of each object that changes, if the controller has the given kind in any
-// version and all predicates accept the change. If the controller changes, both are woken.
+// Owned wakes the loop with the key of the controller of each object that changes, if the controller has the given kind
+// in any version and all predicates accept the change. If the controller changes, both are woken.
 func Owned[T metav1.Object](objects *informer.Shared[T], owner schema.GroupVersionKind, predicates ...Predicate[T]) Watch {
 	return Mapped(objects, func(object T) []Key {
 		ref := metav1.GetControllerOfNoCopy(object)
@@ -60,8 +60,8 @@ func Owned[T metav1.Object](objects *informer.Shared[T], owner schema.GroupVersi
 	}, predicates...)
 }
 
-// Mapped wakes the loop with the keys that a function returns for each object that changes, if all predicates accept the change.
-// For an update it is called with the old and the new state.
+// Mapped wakes the loop with the keys that a function returns for each object that changes, if all predicates accept
+// the change. For an update it is called with the old and the new state.
 func Mapped[T any](objects *informer.Shared[T], keys func(T) []Key, predicates ...Predicate[T]) Watch {
 	return Watch{func(add func(Key)) following {
 		addAll := func(object T) {
@@ -91,8 +91,8 @@ func Mapped[T any](objects *informer.Shared[T], keys func(T) []Key, predicates .
 	}}
 }
 
-// Changes wakes the loop with the keys that a function returns for each change. before is T's zero value when an object was
-// added, after when it was deleted.
+// Changes wakes the loop with the keys that a function returns for each change. before is T's zero value when an object
+// was added, after when it was deleted.
 func Changes[T any](objects *informer.Shared[T], keys func(before, after T) []Key) Watch {
 	return Watch{func(add func(Key)) following {
 		addAll := func(before, after T) {

@@ -17,8 +17,8 @@ import (
 	"github.com/millrace/millrace/informer"
 )
 
-// Writer writes objects of one kind, and notes its writes: the loop's next Sync of the same key begins when the caches show them.
-// Sync must pass on its context. Outside of a Sync nothing is noted.
+// Writer writes objects of one kind, and notes its writes: the loop's next Sync of the same key begins when the caches
+// show them. Sync must pass on its context. Outside of a Sync nothing is noted.
 type Writer[T informer.Object] struct {
 	resource informer.Resource[T]
 	cache    *informer.Shared[T]
@@ -97,8 +97,8 @@ func (w *Writer[T]) Delete(ctx context.Context, object T) error {
 	return err
 }
 
-// Ensure creates or updates an object. change gets a copy of the cached object, or an empty object with its name, and modifies
-// it. If it changes nothing, nothing is written.
+// Ensure creates or updates an object. change gets a copy of the cached object, or an empty object with its name, and
+// modifies it. If it changes nothing, nothing is written.
 func (w *Writer[T]) Ensure(ctx context.Context, key Key, change func(object T, exists bool) error) (T, error) {
 	have, exists := w.cache.Lookup(key)
 	want := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
@@ -120,9 +120,9 @@ func (w *Writer[T]) Ensure(ctx context.Context, key Key, change func(object T, e
 	return w.Update(ctx, want)
 }
 
-// Apply sends an object by server-side apply: it sets the fields that are set in object, takes them over from other managers, and
-// removes fields that it applied earlier and that are no longer set. The status is left out. Nothing is sent while the cache
-// shows the version that an equal Apply has led to.
+// Apply sends an object by server-side apply: it sets the fields that are set in object, takes them over from other
+// managers, and removes fields that it applied earlier and that are no longer set. The status is left out. Nothing is
+// sent while the cache shows the version that an equal Apply has led to.
 func (w *Writer[T]) Apply(ctx context.Context, object T) (T, error) {
 	body, err := applyBody(object)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/millrace/millrace/informer"
 )
 
-// Writes lets a loop read its own writes. It remembers for each key what the loop has written while it synced that key, and
-// [Writes.Settled] delays the next Sync until the caches show it. So a loop never creates an object twice because its cache does
-// not show it yet. The zero value is ready for use.
+// Writes lets a loop read its own writes. It remembers for each key what the loop has written while it synced that key,
+// and [Writes.Settled] delays the next Sync until the caches show it. So a loop never creates an object twice because
+// its cache does not show it yet. The zero value is ready for use.
 type Writes struct {
 	mu      sync.Mutex // guards pending
 	pending map[Key]*unsettled
@@ -31,8 +31,9 @@ const (
 	settleLimit = 5 * time.Minute // after that a write is no longer waited for
 )
 
-// Wrote notes that an object was created or changed for key. cache is where the write will be seen, and resourceVersion is from
-// the server's answer. A version that is not a number, as from client-go's fake clients, cannot be waited for and is ignored.
+// Wrote notes that an object was created or changed for key. cache is where the write will be seen, and resourceVersion
+// is from the server's answer. A version that is not a number, as from client-go's fake clients, cannot be waited for
+// and is ignored.
 func (w *Writes) Wrote(key Key, cache Cache, resourceVersion string) {
 	version, err := strconv.ParseUint(resourceVersion, 10, 64)
 	if err != nil || version == 0 {
@@ -44,8 +45,8 @@ func (w *Writes) Wrote(key Key, cache Cache, resourceVersion string) {
 	u.versions[cache] = max(u.versions[cache], version)
 }
 
-// Removed notes that an object was deleted for key. It is settled when the cache no longer shows that object, or shows it with a
-// deletion timestamp.
+// Removed notes that an object was deleted for key. It is settled when the cache no longer shows that object, or shows
+// it with a deletion timestamp.
 func Removed[T metav1.Object](w *Writes, key Key, cache *informer.Shared[T], object T) {
 	name, uid := informer.KeyOf(object), object.GetUID()
 	w.removed(key, func() bool {
@@ -68,8 +69,8 @@ func (w *Writes) Forget(key Key) {
 	delete(w.pending, key)
 }
 
-// Settled returns nil when the caches show everything that was written for key. It waits a moment for them. If that is not enough
-// it returns [ErrBehind], which Sync must return. Writes that are noted during the call are not waited for.
+// Settled returns nil when the caches show everything that was written for key. It waits a moment for them. If that is
+// not enough it returns [ErrBehind], which Sync must return. Writes that are noted during the call are not waited for.
 func (w *Writes) Settled(ctx context.Context, key Key) error {
 	u := w.take(key)
 	if u == nil || time.Since(u.since) > settleLimit {

@@ -12,8 +12,8 @@ import (
 // mostChanges is how many requests of a cluster are remembered.
 const mostChanges = 500
 
-// changes remember the last requests of a cluster that were to change something: what Start prints if a test fails. Requests about leases, by which
-// nodes and leaders show that they are alive, are left out.
+// changes remember the last requests of a cluster that were to change something: what Start prints if a test fails.
+// Requests about leases, by which nodes and leaders show that they are alive, are left out.
 type changes struct {
 	mu    sync.Mutex // guards what follows
 	all   [][]byte   // a ring of audit events
@@ -70,8 +70,8 @@ func (c *change) String() string {
 	return text
 }
 
-// String lists the requests that are remembered, the oldest first, one a line: when one came, what it was to do, who sent it, and the code of the
-// answer.
+// String lists the requests that are remembered, the oldest first, one a line: when one came, what it was to do, who
+// sent it, and the code of the answer.
 func (c *changes) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

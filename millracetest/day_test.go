@@ -54,7 +54,8 @@ func TestACronJobRunsAllDay(t *testing.T) {
 	})
 }
 
-// A node that only lives costs a renewal of its lease each 36 s, and a status each 5 minutes, which is read before. Nobody else asks anything.
+// A node that only lives costs a renewal of its lease each 36 s, and a status each 5 minutes, which is read before.
+// Nobody else asks anything.
 func TestAnHourOfANodeCostsFewRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := millracetest.Clientset(t, millracetest.Start(t, millrace.Options{Listen: "none", Nodes: 1}))

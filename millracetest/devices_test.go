@@ -15,7 +15,8 @@ import (
 	"github.com/millrace/millrace/millracetest"
 )
 
-// A Job whose pods need a device each, of which there are two: they run in turns, where the devices are, and nothing is left of their claims.
+// A Job whose pods need a device each, of which there are two: they run in turns, where the devices are, and nothing is
+// left of their claims.
 func TestPodsWithClaimTemplatesRunWhereTheirDevicesAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := millracetest.Clientset(t, millracetest.Start(t, millrace.Options{Listen: "none", Nodes: 3}))

@@ -19,8 +19,8 @@ import (
 // goldenVariable makes Golden write its files if it is "update".
 const goldenVariable = "MILLRACE_GOLDEN"
 
-// Golden compares objects with a file, such as "testdata/web.yaml". What differs from run to run stands there as a word: see [Dump]. A test that is run
-// with MILLRACE_GOLDEN=update writes the file.
+// Golden compares objects with a file, such as "testdata/web.yaml". What differs from run to run stands there as a
+// word: see [Dump]. A test that is run with MILLRACE_GOLDEN=update writes the file.
 func Golden(t testing.TB, file string, objects ...runtime.Object) {
 	t.Helper()
 	got := Dump(objects...)
@@ -42,8 +42,9 @@ func Golden(t testing.TB, file string, objects ...runtime.Object) {
 	}
 }
 
-// Dump is objects as YAML, in the order in which they are given, without what differs from run to run: resource versions and the owners of fields are
-// left out; in the place of UIDs, times, addresses and the ends of generated names stand UID, TIME, ADDRESS and GENERATED.
+// Dump is objects as YAML, in the order in which they are given, without what differs from run to run: resource
+// versions and the owners of fields are left out; in the place of UIDs, times, addresses and the ends of generated
+// names stand UID, TIME, ADDRESS and GENERATED.
 func Dump(objects ...runtime.Object) string {
 	var parts []string
 	for _, o := range objects {

@@ -16,9 +16,10 @@ const leakLabel = "millracetest"
 // leakGrace is how long goroutines may take to end after the test.
 const leakGrace = 5 * time.Second
 
-// NoLeaks fails the test if goroutines that it has started, or that these have, are still running five seconds after it has ended. It is called first of
-// all, so that what is registered with t.Cleanup later, such as the end of a cluster, comes before. Tests that run in parallel are told apart. What the
-// test hands to goroutines that were there before is not seen.
+// NoLeaks fails the test if goroutines that it has started, or that these have, are still running five seconds after it
+// has ended. It is called first of all, so that what is registered with t.Cleanup later, such as the end of a cluster,
+// comes before. Tests that run in parallel are told apart. What the test hands to goroutines that were there before is
+// not seen.
 //
 // In a bubble of testing/synctest there is no need for it: a bubble waits for all its goroutines.
 func NoLeaks(t testing.TB) {

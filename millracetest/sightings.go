@@ -62,8 +62,8 @@ func (s *sightings) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// writers are those whose entries among the owners of fields are new or have a later time. Times are whole seconds: if there is none, they are those
-// whose fields have changed.
+// writers are those whose entries among the owners of fields are new or have a later time. Times are whole seconds: if
+// there is none, they are those whose fields have changed.
 func writers(before, now []metav1.ManagedFieldsEntry) []string {
 	later := func(e, old metav1.ManagedFieldsEntry) bool {
 		return e.Time != nil && (old.Time == nil || e.Time.After(old.Time.Time))

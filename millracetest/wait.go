@@ -23,8 +23,8 @@ const patience = time.Minute
 //		return d.Status.AvailableReplicas == 3
 //	})
 //
-// If the object never is, the test ends and says what was seen of it, in order, who wrote it and what changed each time. Conditions that hold only
-// for a moment are seen, as far as the API server tells of them.
+// If the object never is, the test ends and says what was seen of it, in order, who wrote it and what changed each
+// time. Conditions that hold only for a moment are seen, as far as the API server tells of them.
 func Wait[T informer.Object, L runtime.Object](t testing.TB, client informer.Client[T, L], name string, want func(T) bool) T {
 	t.Helper()
 	return WaitWithin(t, patience, client, name, want)
@@ -40,7 +40,8 @@ func WaitWithin[T informer.Object, L runtime.Object](t testing.TB, bound time.Du
 	return last
 }
 
-// WaitGone waits until there is no object of a name, for a minute at most. Otherwise the test ends, and says what was seen.
+// WaitGone waits until there is no object of a name, for a minute at most. Otherwise the test ends, and says what was
+// seen.
 func WaitGone[T informer.Object, L runtime.Object](t testing.TB, client informer.Client[T, L], name string) {
 	t.Helper()
 	gone := func(e watch.Event[T]) bool { return e.Type == watch.Deleted }
@@ -51,7 +52,8 @@ func WaitGone[T informer.Object, L runtime.Object](t testing.TB, client informer
 
 var errLate = errors.New("it took too long")
 
-// follow watches an object until an event is the one that is waited for. That an object is not there at first is a deletion.
+// follow watches an object until an event is the one that is waited for. That an object is not there at first is a
+// deletion.
 func follow[T informer.Object, L runtime.Object](ctx context.Context, bound time.Duration, client informer.Client[T, L], name string, done func(watch.Event[T]) bool) (last T, seen *sightings, err error) {
 	began := time.Now()
 	seen = &sightings{}

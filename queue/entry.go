@@ -49,8 +49,8 @@ func (q *Queue[K]) releaseLocked(e *entry[K]) {
 	}
 }
 
-// maxSpare limits the entries that are kept for reuse: enough that a queue in its steady state allocates nothing, and too few to
-// matter after a burst.
+// maxSpare limits the entries that are kept for reuse: enough that a queue in its steady state allocates nothing, and
+// too few to matter after a burst.
 const maxSpare = 1024
 
 // wantLocked makes e ready, or ready again if a worker has it now.
@@ -79,8 +79,8 @@ func (q *Queue[K]) readyLocked(e *entry[K]) {
 	q.arrived.Signal()
 }
 
-// rank is when an entry was requested, shifted by its priority. All waiting entries age at the same rate, so their order does not
-// change while they wait.
+// rank is when an entry was requested, shifted by its priority. All waiting entries age at the same rate, so their
+// order does not change while they wait.
 func (q *Queue[K]) rank(e *entry[K]) int64 {
 	return e.since - int64(e.priority)*int64(q.opts.Aging)
 }

@@ -9,8 +9,8 @@ type Metrics interface {
 	Queue(name string, state func() State) Counters
 }
 
-// Counters is called for what happens in one queue, with the queue's lock held: its methods must be quick and must not call the
-// queue.
+// Counters is called for what happens in one queue, with the queue's lock held: its methods must be quick and must not
+// call the queue.
 type Counters interface {
 	Added()
 	Taken(waited time.Duration)

@@ -27,8 +27,8 @@ type Options[K comparable] struct {
 	// 0 means 100 ms.
 	Aging time.Duration
 
-	// OnError is called for each error of Run's work function, panics (as *[PanicError]) included. nil means that they are
-	// logged.
+	// OnError is called for each error of Run's work function, panics (as *[PanicError]) included. nil means that they
+	// are logged.
 	OnError func(ctx context.Context, key K, err error)
 
 	// Metrics counts what happens. nil counts nothing.

@@ -8,12 +8,12 @@ import (
 	"sync"
 )
 
-// Run works on keys with the given number of workers (at least one) until ctx ends or the queue is shut down and empty. It
-// returns when the last worker has stopped: nil after a shutdown, else the cause of ctx.
+// Run works on keys with the given number of workers (at least one) until ctx ends or the queue is shut down and empty.
+// It returns when the last worker has stopped: nil after a shutdown, else the cause of ctx.
 //
-// Work that succeeds ends the key's series of failures. Work that fails is reported to OnError and retried, rate limited, unless
-// the error is [Terminal]. When ctx ends, waiting keys stay in the queue. To have them worked on, call [Queue.Drain] before
-// ending ctx.
+// Work that succeeds ends the key's series of failures. Work that fails is reported to OnError and retried, rate
+// limited, unless the error is [Terminal]. When ctx ends, waiting keys stay in the queue. To have them worked on, call
+// [Queue.Drain] before ending ctx.
 func (q *Queue[K]) Run(ctx context.Context, workers int, work func(context.Context, K) error) error {
 	var all sync.WaitGroup
 	var worker func()

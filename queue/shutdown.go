@@ -2,15 +2,16 @@ package queue
 
 import "context"
 
-// ShutDown stops the queue: from now on additions are ignored and delays are dropped. Keys that are ready are still returned by
-// Get; after that Get fails with [ErrShutDown].
+// ShutDown stops the queue: from now on additions are ignored and delays are dropped. Keys that are ready are still
+// returned by Get; after that Get fails with [ErrShutDown].
 func (q *Queue[K]) ShutDown() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.shutDownLocked()
 }
 
-// Drain shuts the queue down and waits until every ready key was worked on, or until ctx ends. It needs running workers.
+// Drain shuts the queue down and waits until every ready key was worked on, or until ctx ends. It needs running
+// workers.
 func (q *Queue[K]) Drain(ctx context.Context) error {
 	defer context.AfterFunc(ctx, q.wakeAll)()
 	q.mu.Lock()

@@ -25,7 +25,8 @@ type Rule struct {
 
 // A Refusal says why a node is not suitable.
 type Refusal struct {
-	// Reason is what users read in events and conditions, with the number of nodes before it: "2 node(s) were in another rack".
+	// Reason is what users read in events and conditions, with the number of nodes before it: "2 node(s) were in
+	// another rack".
 	Reason string
 	// Final means that the node would be refused even if it had no pods, so that preempting them does not help.
 	Final bool

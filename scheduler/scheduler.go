@@ -14,17 +14,19 @@ import (
 
 // Options of a scheduler. The zero value is Kubernetes' scheduler.
 type Options struct {
-	// Name is the name of the scheduler: pods with this spec.schedulerName are placed, and no others. Empty means default-scheduler,
-	// which pods have that name no other.
+	// Name is the name of the scheduler: pods with this spec.schedulerName are placed, and no others. Empty means
+	// default-scheduler, which pods have that name no other.
 	Name string
-	// Rules are applied beside Kubernetes' own. Their names must differ from each other and from those, for example "Racks".
+	// Rules are applied beside Kubernetes' own. Their names must differ from each other and from those, for example
+	// "Racks".
 	Rules []Rule
-	// NoPreemption keeps the scheduler from deleting pods with a lower priority to make room. By default it does as Kubernetes does.
+	// NoPreemption keeps the scheduler from deleting pods with a lower priority to make room. By default it does as
+	// Kubernetes does.
 	NoPreemption bool
 }
 
-// New returns a scheduler that works with the clients of a process, which the caller runs (loop.Run). It does nothing before its Run,
-// which returns an error if the rules cannot be used.
+// New returns a scheduler that works with the clients of a process, which the caller runs (loop.Run). It does nothing
+// before its Run, which returns an error if the rules cannot be used.
 func New(clients *loop.Clients, options Options) loop.Runner {
 	set := rules.Defaults()
 	for _, rule := range options.Rules {

@@ -26,32 +26,32 @@ type fromAPI[T runtime.Object] struct {
 	err      error    // what ended the stream; only used by the caller of Next
 }
 
-func (s *fromAPI[T]) Next(ctx context.Context) (Event[T], error) {
-	if s.err != nil {
-		return Event[T]{}, s.err
+func (f *fromAPI[T]) Next(ctx context.Context) (Event[T], error) {
+	if f.err != nil {
+		return Event[T]{}, f.err
 	}
-	event, err := s.next(ctx)
+	event, err := f.next(ctx)
 	if err != nil {
-		s.err = err
-		s.release()
+		f.err = err
+		f.release()
 	}
 	return event, err
 }
 
-func (s *fromAPI[T]) next(ctx context.Context) (Event[T], error) {
-	if s.halting.stopped() {
+func (f *fromAPI[T]) next(ctx context.Context) (Event[T], error) {
+	if f.halting.stopped() {
 		return Event[T]{}, ErrStopped
 	}
 	select {
-	case event, ok := <-s.source.ResultChan():
+	case event, ok := <-f.source.ResultChan():
 		if ok {
 			return typed[T](event), nil
 		}
-		if s.halting.stopped() {
+		if f.halting.stopped() {
 			return Event[T]{}, ErrStopped
 		}
 		return Event[T]{}, io.EOF
-	case <-s.halting.channel():
+	case <-f.halting.channel():
 		return Event[T]{}, ErrStopped
 	case <-ctx.Done():
 		return Event[T]{}, ctx.Err()
@@ -59,15 +59,15 @@ func (s *fromAPI[T]) next(ctx context.Context) (Event[T], error) {
 }
 
 // release stops the source, once.
-func (s *fromAPI[T]) release() {
-	if s.releases.stop() {
-		s.source.Stop()
+func (f *fromAPI[T]) release() {
+	if f.releases.stop() {
+		f.source.Stop()
 	}
 }
 
-func (s *fromAPI[T]) Stop() {
-	s.halting.stop()
-	s.release()
+func (f *fromAPI[T]) Stop() {
+	f.halting.stop()
+	f.release()
 }
 
 func typed[T runtime.Object](event apiwatch.Event) Event[T] {
@@ -97,11 +97,11 @@ type toAPI[T runtime.Object] struct {
 	running sync.WaitGroup
 }
 
-func (w *toAPI[T]) run(ctx context.Context) {
-	defer close(w.events)
-	defer w.stream.Stop()
+func (t *toAPI[T]) run(ctx context.Context) {
+	defer close(t.events)
+	defer t.stream.Stop()
 	for {
-		event, err := w.stream.Next(ctx)
+		event, err := t.stream.Next(ctx)
 		if err == io.EOF || ctx.Err() != nil {
 			return
 		}
@@ -109,7 +109,7 @@ func (w *toAPI[T]) run(ctx context.Context) {
 			event = Event[T]{Type: Error, Err: err}
 		}
 		select {
-		case w.events <- untyped(event):
+		case t.events <- untyped(event):
 		case <-ctx.Done():
 			return
 		}
@@ -119,12 +119,12 @@ func (w *toAPI[T]) run(ctx context.Context) {
 	}
 }
 
-func (w *toAPI[T]) ResultChan() <-chan apiwatch.Event { return w.events }
+func (t *toAPI[T]) ResultChan() <-chan apiwatch.Event { return t.events }
 
-func (w *toAPI[T]) Stop() {
-	w.cancel()
-	w.stream.Stop()
-	w.running.Wait()
+func (t *toAPI[T]) Stop() {
+	t.cancel()
+	t.stream.Stop()
+	t.running.Wait()
 }
 
 func untyped[T runtime.Object](event Event[T]) apiwatch.Event {

@@ -8,14 +8,15 @@ import (
 	"sync/atomic"
 )
 
-// Decoder reads events from a connection, a file or another source. Close makes a waiting Decode return; it is called once.
+// Decoder reads events from a connection, a file or another source. Close makes a waiting Decode return; it is called
+// once.
 type Decoder[T any] interface {
 	Decode() (Event[T], error)
 	Close() error
 }
 
-// Decode returns a stream of the decoder's events. It starts no goroutine: Next decodes. If a context ends while Next waits, the
-// decoder is closed, and the stream ends.
+// Decode returns a stream of the decoder's events. It starts no goroutine: Next decodes. If a context ends while Next
+// waits, the decoder is closed, and the stream ends.
 func Decode[T any](decoder Decoder[T]) Stream[T] { return &decoded[T]{decoder: decoder} }
 
 type decoded[T any] struct {

@@ -43,14 +43,14 @@ type empty[T any] struct {
 	once stopping
 }
 
-func (s *empty[T]) Next(ctx context.Context) (Event[T], error) {
-	if s.once.stopped() {
+func (e *empty[T]) Next(ctx context.Context) (Event[T], error) {
+	if e.once.stopped() {
 		return Event[T]{}, ErrStopped
 	}
 	return Event[T]{}, io.EOF
 }
 
-func (s *empty[T]) Stop() { s.once.stop() }
+func (e *empty[T]) Stop() { e.once.stop() }
 
 // stopping notes that something was stopped, and wakes those who wait for it. The zero value is ready for use.
 type stopping struct {

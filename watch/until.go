@@ -13,9 +13,9 @@ var ErrEnded = errors.New("watch: stream ended before the condition held")
 // Condition reports whether an event is the one that was waited for. An error ends the waiting.
 type Condition[T any] func(Event[T]) (bool, error)
 
-// Until reads a stream until each condition has held, one after the other, and returns the event at which the last one held. One
-// event can satisfy several conditions. Bookmarks are not passed to conditions; an Error event ends the waiting. The stream is
-// always stopped.
+// Until reads a stream until each condition has held, one after the other, and returns the event at which the last one
+// held. One event can satisfy several conditions. Bookmarks are not passed to conditions; an Error event ends the
+// waiting. The stream is always stopped.
 func Until[T any](ctx context.Context, stream Stream[T], conditions ...Condition[T]) (Event[T], error) {
 	defer stream.Stop()
 	var last Event[T]

@@ -1,5 +1,5 @@
-// Command assets measures directories for KUBEBUILDER_ASSETS: the time from the start of etcd and kube-apiserver until both are ready, and from the
-// signal to their end. The directories are measured in turns.
+// Command assets measures directories for KUBEBUILDER_ASSETS: the time from the start of etcd and kube-apiserver until
+// both are ready, and from the signal to their end. The directories are measured in turns.
 //
 //	go run ./cmd/millrace assets /tmp/assets
 //	go run ./bench/assets /tmp/assets $KUBEBUILDER_ASSETS

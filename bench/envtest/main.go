@@ -1,5 +1,6 @@
-// Command envtest runs the tests of controller-runtime with each of several directories for KUBEBUILDER_ASSETS, in turns, and prints how long
-// they took and what failed. The tests are compiled before, so that only they are measured; as many packages run at a time as `go test` runs.
+// Command envtest runs the tests of controller-runtime with each of several directories for KUBEBUILDER_ASSETS, in
+// turns, and prints how long they took and what failed. The tests are compiled before, so that only they are measured;
+// as many packages run at a time as `go test` runs.
 //
 //	go run ./cmd/millrace assets /tmp/assets
 //	go run ./bench/envtest --work /tmp/suite /tmp/assets $KUBEBUILDER_ASSETS

@@ -1,6 +1,6 @@
-// Command restart measures the restart of a Millrace that was killed: it fills an API server with pods, kills it with kill -9,
-// and starts it again with the same directory. It prints the time until all is ready and the memory, the maximum until then and
-// the value at rest: with and without pages of files, which the system may reclaim.
+// Command restart measures the restart of a Millrace that was killed: it fills an API server with pods, kills it with
+// kill -9, and starts it again with the same directory. It prints the time until all is ready and the memory, the
+// maximum until then and the value at rest: with and without pages of files, which the system may reclaim.
 //
 //	go run ./bench/restart --millrace ./millrace              # 100,000 pods of 6 KB, all of one template
 //	go run ./bench/restart --millrace ./millrace --unlike     # pods with almost nothing in common

@@ -25,7 +25,8 @@ import (
 	"github.com/millrace/millrace/internal/server/pki"
 )
 
-// TestMain makes the test binary act as the assets when it is called by their names, and as this program when it is called by its.
+// TestMain makes the test binary act as the assets when it is called by their names, and as this program when it is
+// called by its.
 func TestMain(m *testing.M) {
 	starting.Done()
 	name := filepath.Base(os.Args[0])
@@ -94,7 +95,8 @@ func ready(t *testing.T, url string) {
 	}
 }
 
-// Does what controller-runtime's envtest does: its own certificates, flags and health checks, a client certificate, and SIGTERM.
+// Does what controller-runtime's envtest does: its own certificates, flags and health checks, a client certificate, and
+// SIGTERM.
 func TestADirectoryOfAssetsServesATestSuite(t *testing.T) {
 	directory, certs := filepath.Join(t.TempDir(), "assets"), t.TempDir()
 	if err := assets.MakeAssets(directory); err != nil {

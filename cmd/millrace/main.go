@@ -55,8 +55,9 @@ func root() *cobra.Command {
 	return c
 }
 
-// commandFor returns the command for the program's name and arguments: of an asset only that command, otherwise all commands. kubectl is left
-// out if another command is called: it consists of a hundred commands, of which 0.5 MB would stay for as long as the process lives.
+// commandFor returns the command for the program's name and arguments: of an asset only that command, otherwise all
+// commands. kubectl is left out if another command is called: it consists of a hundred commands, of which 0.5 MB would
+// stay for as long as the process lives.
 func commandFor(calledAs string, args []string) *cobra.Command {
 	if asset, ok := assets.Commands[filepath.Base(calledAs)]; ok {
 		c := asset()

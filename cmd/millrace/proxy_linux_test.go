@@ -30,7 +30,8 @@ import (
 // insideVariable is set in the process of a test that has a network namespace of its own.
 const insideVariable = "MILLRACE_TEST_INSIDE"
 
-// inNamespace runs the rest of a test in a process with a network namespace of its own. The caller returns if that has happened.
+// inNamespace runs the rest of a test in a process with a network namespace of its own. The caller returns if that has
+// happened.
 func inNamespace(t *testing.T) (done bool) {
 	t.Helper()
 	if os.Getenv(insideVariable) != "" {

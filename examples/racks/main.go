@@ -1,5 +1,5 @@
-// Command racks is a scheduler with an additional rule: a pod with the annotation "rack" is placed on a node with that label.
-// Pods select it with the schedulerName "rack-scheduler". Pods of the default scheduler are ignored.
+// Command racks is a scheduler with an additional rule: a pod with the annotation "rack" is placed on a node with that
+// label. Pods select it with the schedulerName "rack-scheduler". Pods of the default scheduler are ignored.
 package main
 
 import (

@@ -16,8 +16,8 @@ import (
 	"github.com/millrace/millrace/millracetest"
 )
 
-// published runs the operator with five sites while its requests fail, and returns what is wrong with the deployments after it
-// had time to repair everything.
+// published runs the operator with five sites while its requests fail, and returns what is wrong with the deployments
+// after it had time to repair everything.
 func published(t *testing.T, transport *faults.Transport) (wrong error) {
 	synctest.Test(t, func(t *testing.T) {
 		config := millracetest.API(t)

@@ -1,6 +1,6 @@
-// Command website is a complete operator: each ConfigMap with the label "website" becomes a Deployment of web servers that serve
-// its files. New content is rolled out, manual changes are reverted, and when the ConfigMap is deleted, the garbage collector
-// deletes the Deployment.
+// Command website is a complete operator: each ConfigMap with the label "website" becomes a Deployment of web servers
+// that serve its files. New content is rolled out, manual changes are reverted, and when the ConfigMap is deleted, the
+// garbage collector deletes the Deployment.
 package main
 
 import (

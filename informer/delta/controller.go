@@ -78,8 +78,8 @@ func (c *Controller[T]) HasSynced() bool { return c.config.Queue.HasSynced() }
 // LastResourceVersion returns the resource version that the reflector has reached.
 func (c *Controller[T]) LastResourceVersion() string { return c.reflector.LastResourceVersion() }
 
-// Mirror is what client-go calls NewInformer. It returns a store that mirrors the source while the controller runs. After each change of the store
-// the controller calls the handler's functions, in its own goroutine.
+// Mirror is what client-go calls NewInformer. It returns a store that mirrors the source while the controller runs.
+// After each change of the store the controller calls the handler's functions, in its own goroutine.
 func Mirror[T informer.Object](source informer.Source[T], handler informer.Handler[T], options informer.Options[T]) (*informer.Store[T], *Controller[T]) {
 	store := informer.NewStore(informer.StoreOptions[T]{Indexes: options.Indexes})
 	queue := NewFIFO(FIFOOptions[T]{KnownObjects: store})

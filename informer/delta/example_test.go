@@ -17,8 +17,8 @@ import (
 func Example() {
 	source := informertest.NewSource[*corev1.Pod]()
 
-	// The objects that the controller knows. The queue compares them with complete lists, to find deletions that the watch
-	// did not report.
+	// The objects that the controller knows. The queue compares them with complete lists, to find deletions that the
+	// watch did not report.
 	store := informer.NewStore(informer.StoreOptions[*corev1.Pod]{})
 	queue := delta.NewFIFO(delta.FIFOOptions[*corev1.Pod]{KnownObjects: store})
 
@@ -26,7 +26,8 @@ func Example() {
 	controller := delta.NewController(delta.Config[*corev1.Pod]{
 		Source: source,
 		Queue:  queue,
-		// Only the newest state counts: a control loop works from the current state, not from the changes that led to it.
+		// Only the newest state counts: a control loop works from the current state, not from the changes that led to
+		// it.
 		Process: func(deltas delta.Deltas[*corev1.Pod], _ bool) error {
 			newest := deltas.Newest()
 			if newest.Type == delta.Deleted {

@@ -15,8 +15,8 @@ import (
 // ErrClosed is returned by Pop when the queue is closed and empty, and by methods that add changes once it is closed.
 var ErrClosed = errors.New("queue is closed")
 
-// KnownObjects are the objects that a FIFO's consumer has; an informer.Store implements it. The queue compares them with
-// complete lists to find objects that vanished, and a resync queues them.
+// KnownObjects are the objects that a FIFO's consumer has; an informer.Store implements it. The queue compares them
+// with complete lists to find objects that vanished, and a resync queues them.
 type KnownObjects[T any] interface {
 	Keys() iter.Seq[informer.Key]
 	Lookup(key informer.Key) (T, bool)
@@ -36,8 +36,8 @@ type FIFOOptions[T any] struct {
 
 // FIFO is what client-go calls a DeltaFIFO: a queue of objects, in the order in which they first changed, each with the
 // list of its changes. It is safe for use by several goroutines. The consumer receives one object at a time, with all
-// changes since it last received that object. Guarantees: no change is lost, except that two deletions in a row are one;
-// an object that is queued or known to the consumer, but not in a complete list, is reported as deleted with
+// changes since it last received that object. Guarantees: no change is lost, except that two deletions in a row are
+// one; an object that is queued or known to the consumer, but not in a complete list, is reported as deleted with
 // FinalStateUnknown.
 type FIFO[T any] struct {
 	options FIFOOptions[T]

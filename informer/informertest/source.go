@@ -34,10 +34,11 @@ import (
 type Source[T informer.Object] struct {
 	// Fields returns the fields for field selectors, besides metadata.name and metadata.namespace. Set it before use.
 	Fields func(T) fields.Set
-	// RefuseStreaming makes the source refuse streamed lists, as servers do that do not support them. Set it before use.
+	// RefuseStreaming makes the source refuse streamed lists, as servers do that do not support them. Set it before
+	// use.
 	RefuseStreaming bool
-	// OmitInitialEventsEnd makes it accept streamed lists but never send the bookmark that marks them as complete. Set it
-	// before use.
+	// OmitInitialEventsEnd makes it accept streamed lists but never send the bookmark that marks them as complete. Set
+	// it before use.
 	OmitInitialEventsEnd bool
 
 	mu        sync.Mutex
@@ -73,140 +74,140 @@ func NewSource[T informer.Object](objects ...T) *Source[T] {
 
 // Add creates an object, deletes an existing one with that name first, and returns the object with a resource version
 // and a UID, as a server does.
-func (f *Source[T]) Add(object T) T { return f.write(object, true) }
+func (s *Source[T]) Add(object T) T { return s.write(object, true) }
 
 // Modify changes an object, or creates it.
-func (f *Source[T]) Modify(object T) T { return f.write(object, false) }
+func (s *Source[T]) Modify(object T) T { return s.write(object, false) }
 
-func (f *Source[T]) write(object T, create bool) T {
+func (s *Source[T]) write(object T, create bool) T {
 	object = clone(object)
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	key := informer.KeyOf(object)
 	if create {
-		f.deleteLocked(key)
+		s.deleteLocked(key)
 	}
-	old, had := f.objects[key]
-	f.revision++
-	object.SetResourceVersion(strconv.FormatUint(f.revision, 10))
+	old, had := s.objects[key]
+	s.revision++
+	object.SetResourceVersion(strconv.FormatUint(s.revision, 10))
 	if had && !create && object.GetUID() == "" {
 		object.SetUID(old.GetUID())
 	}
 	if object.GetUID() == "" {
-		f.uids++
-		object.SetUID(types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", f.uids)))
+		s.uids++
+		object.SetUID(types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", s.uids)))
 	}
-	f.objects[key] = object
-	f.history = append(f.history, record[T]{revision: f.revision, old: old, had: had, new: object, has: true})
-	f.changed.Raise()
+	s.objects[key] = object
+	s.history = append(s.history, record[T]{revision: s.revision, old: old, had: had, new: object, has: true})
+	s.changed.Raise()
 	return clone(object)
 }
 
 // Delete deletes the object with the given object's key and reports whether it existed.
-func (f *Source[T]) Delete(object T) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.deleteLocked(informer.KeyOf(object))
+func (s *Source[T]) Delete(object T) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.deleteLocked(informer.KeyOf(object))
 }
 
-func (f *Source[T]) deleteLocked(key informer.Key) bool {
-	old, had := f.objects[key]
+func (s *Source[T]) deleteLocked(key informer.Key) bool {
+	old, had := s.objects[key]
 	if !had {
 		return false
 	}
-	f.revision++
-	delete(f.objects, key)
-	f.history = append(f.history, record[T]{revision: f.revision, old: old, had: true})
-	f.changed.Raise()
+	s.revision++
+	delete(s.objects, key)
+	s.history = append(s.history, record[T]{revision: s.revision, old: old, had: true})
+	s.changed.Raise()
 	return true
 }
 
 // Objects returns all objects, ordered by key.
-func (f *Source[T]) Objects() []T {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.sortedLocked(f.objects)
+func (s *Source[T]) Objects() []T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sortedLocked(s.objects)
 }
 
 // ResourceVersion returns the newest resource version.
-func (f *Source[T]) ResourceVersion() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return strconv.FormatUint(f.revision, 10)
+func (s *Source[T]) ResourceVersion() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strconv.FormatUint(s.revision, 10)
 }
 
 // Compact drops the history: watches from earlier versions, and continue tokens of earlier lists, expire.
-func (f *Source[T]) Compact() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.compacted = f.revision
-	f.history = nil
-	clear(f.snapshots)
+func (s *Source[T]) Compact() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.compacted = s.revision
+	s.history = nil
+	clear(s.snapshots)
 }
 
 // EndWatches ends all watches with an error, as a broken connection does, or without one if it is nil.
-func (f *Source[T]) EndWatches(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for w := range f.watches {
+func (s *Source[T]) EndWatches(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for w := range s.watches {
 		w.cut, w.cause = true, err
 	}
-	f.changed.Raise()
+	s.changed.Raise()
 }
 
 // SendBookmarks sends a bookmark with the newest resource version to each watch.
-func (f *Source[T]) SendBookmarks() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for w := range f.watches {
+func (s *Source[T]) SendBookmarks() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for w := range s.watches {
 		w.bookmark = w.bookmarks
 	}
-	f.changed.Raise()
+	s.changed.Raise()
 }
 
 // Fail makes the next requests with the verb "list" or "watch" fail, each with one of these errors.
-func (f *Source[T]) Fail(verb string, errs ...error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.failing[verb] = append(f.failing[verb], errs...)
+func (s *Source[T]) Fail(verb string, errs ...error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failing[verb] = append(s.failing[verb], errs...)
 }
 
 // Requests returns the options of all requests with the verb "list" or "watch" so far.
-func (f *Source[T]) Requests(verb string) []metav1.ListOptions {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.requests[verb])
+func (s *Source[T]) Requests(verb string) []metav1.ListOptions {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests[verb])
 }
 
-func (f *Source[T]) beginLocked(ctx context.Context, verb string, options metav1.ListOptions) error {
-	f.requests[verb] = append(f.requests[verb], options)
-	if errs := f.failing[verb]; len(errs) > 0 {
-		f.failing[verb] = errs[1:]
+func (s *Source[T]) beginLocked(ctx context.Context, verb string, options metav1.ListOptions) error {
+	s.requests[verb] = append(s.requests[verb], options)
+	if errs := s.failing[verb]; len(errs) > 0 {
+		s.failing[verb] = errs[1:]
 		return errs[0]
 	}
 	return ctx.Err()
 }
 
 // List implements Source.
-func (f *Source[T]) List(ctx context.Context, options metav1.ListOptions) ([]T, metav1.ListMeta, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err := f.beginLocked(ctx, "list", options); err != nil {
+func (s *Source[T]) List(ctx context.Context, options metav1.ListOptions) ([]T, metav1.ListMeta, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.beginLocked(ctx, "list", options); err != nil {
 		return nil, metav1.ListMeta{}, err
 	}
-	selected, err := f.selection(options)
+	selected, err := s.selection(options)
 	if err != nil {
 		return nil, metav1.ListMeta{}, err
 	}
-	moment, after, err := f.snapshotLocked(options)
+	moment, after, err := s.snapshotLocked(options)
 	if err != nil {
 		return nil, metav1.ListMeta{}, err
 	}
-	objects := f.objects
-	if moment != f.revision {
-		objects = f.snapshots[moment]
+	objects := s.objects
+	if moment != s.revision {
+		objects = s.snapshots[moment]
 	}
-	items := slices.DeleteFunc(f.sortedLocked(objects), func(object T) bool {
+	items := slices.DeleteFunc(s.sortedLocked(objects), func(object T) bool {
 		return informer.KeyOf(object).Compare(after) <= 0 || !selected(object)
 	})
 	list := metav1.ListMeta{ResourceVersion: strconv.FormatUint(moment, 10)}
@@ -214,20 +215,20 @@ func (f *Source[T]) List(ctx context.Context, options metav1.ListOptions) ([]T, 
 		rest := int64(len(items) - limit)
 		items, list.RemainingItemCount = items[:limit], &rest
 		list.Continue = list.ResourceVersion + " " + informer.KeyOf(items[limit-1]).String()
-		if f.snapshots[moment] == nil {
-			f.snapshots[moment] = maps.Clone(objects)
+		if s.snapshots[moment] == nil {
+			s.snapshots[moment] = maps.Clone(objects)
 		}
 	}
 	return items, list, nil
 }
 
 // snapshotLocked returns the version that a list shows and the key after which it starts.
-func (f *Source[T]) snapshotLocked(options metav1.ListOptions) (uint64, informer.Key, error) {
+func (s *Source[T]) snapshotLocked(options metav1.ListOptions) (uint64, informer.Key, error) {
 	if options.Continue == "" {
-		if asked := state.ParseRevision(options.ResourceVersion); asked > f.revision {
-			return 0, informer.Key{}, tooLarge(asked, f.revision)
+		if asked := state.ParseRevision(options.ResourceVersion); asked > s.revision {
+			return 0, informer.Key{}, tooLarge(asked, s.revision)
 		}
-		return f.revision, informer.Key{}, nil
+		return s.revision, informer.Key{}, nil
 	}
 	version, name, _ := strings.Cut(options.Continue, " ")
 	after, err := informer.ParseKey(name)
@@ -235,7 +236,7 @@ func (f *Source[T]) snapshotLocked(options metav1.ListOptions) (uint64, informer
 		return 0, informer.Key{}, apierrors.NewBadRequest("continue key is not valid: " + err.Error())
 	}
 	moment := state.ParseRevision(version)
-	if _, known := f.snapshots[moment]; !known && moment != f.revision {
+	if _, known := s.snapshots[moment]; !known && moment != s.revision {
 		return 0, informer.Key{}, apierrors.NewResourceExpired("The provided continue parameter is too old " +
 			"to display a consistent list result. You can start a new list without the continue parameter.")
 	}
@@ -249,7 +250,7 @@ func tooLarge(asked, current uint64) error {
 	return err
 }
 
-func (f *Source[T]) sortedLocked(objects map[informer.Key]T) []T {
+func (s *Source[T]) sortedLocked(objects map[informer.Key]T) []T {
 	keys := slices.SortedFunc(maps.Keys(objects), informer.Key.Compare)
 	sorted := make([]T, len(keys))
 	for i, key := range keys {
@@ -258,7 +259,7 @@ func (f *Source[T]) sortedLocked(objects map[informer.Key]T) []T {
 	return sorted
 }
 
-func (f *Source[T]) selection(options metav1.ListOptions) (func(T) bool, error) {
+func (s *Source[T]) selection(options metav1.ListOptions) (func(T) bool, error) {
 	byLabel, err := labels.Parse(options.LabelSelector)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
@@ -269,43 +270,43 @@ func (f *Source[T]) selection(options metav1.ListOptions) (func(T) bool, error) 
 	}
 	return func(object T) bool {
 		set := fields.Set{"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace()}
-		if f.Fields != nil {
-			maps.Copy(set, f.Fields(object))
+		if s.Fields != nil {
+			maps.Copy(set, s.Fields(object))
 		}
 		return byLabel.Matches(labels.Set(object.GetLabels())) && byField.Matches(set)
 	}, nil
 }
 
 // Watch implements Source.
-func (f *Source[T]) Watch(ctx context.Context, options metav1.ListOptions) (watch.Stream[T], error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err := f.beginLocked(ctx, "watch", options); err != nil {
+func (s *Source[T]) Watch(ctx context.Context, options metav1.ListOptions) (watch.Stream[T], error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.beginLocked(ctx, "watch", options); err != nil {
 		return nil, err
 	}
-	selected, err := f.selection(options)
+	selected, err := s.selection(options)
 	if err != nil {
 		return nil, err
 	}
-	w := &watchStream[T]{source: f, selected: selected, bookmarks: options.AllowWatchBookmarks, position: state.ParseRevision(options.ResourceVersion)}
+	w := &watchStream[T]{source: s, selected: selected, bookmarks: options.AllowWatchBookmarks, position: state.ParseRevision(options.ResourceVersion)}
 	if options.TimeoutSeconds != nil {
 		w.deadline = time.Now().Add(time.Duration(*options.TimeoutSeconds) * time.Second)
 	}
-	if err := f.positionLocked(w, options); err != nil {
+	if err := s.positionLocked(w, options); err != nil {
 		return nil, err
 	}
-	f.watches[w] = struct{}{}
+	s.watches[w] = struct{}{}
 	return w, nil
 }
 
 // positionLocked sets the position in the history at which a watch starts.
-func (f *Source[T]) positionLocked(w *watchStream[T], options metav1.ListOptions) error {
+func (s *Source[T]) positionLocked(w *watchStream[T], options metav1.ListOptions) error {
 	initial := options.SendInitialEvents
-	if initial != nil && f.RefuseStreaming {
+	if initial != nil && s.RefuseStreaming {
 		return apierrors.NewInvalid(schema.GroupKind{Group: "meta.k8s.io", Kind: "ListOptions"}, "", nil)
 	}
-	if w.position > f.revision {
-		return tooLarge(w.position, f.revision)
+	if w.position > s.revision {
+		return tooLarge(w.position, s.revision)
 	}
 	wanted := w.position == 0
 	if initial != nil {
@@ -313,18 +314,18 @@ func (f *Source[T]) positionLocked(w *watchStream[T], options metav1.ListOptions
 	}
 	if !wanted {
 		if w.position == 0 {
-			w.position = f.revision
+			w.position = s.revision
 		}
 		return nil
 	}
-	w.position = f.revision
-	for _, object := range f.sortedLocked(f.objects) {
+	w.position = s.revision
+	for _, object := range s.sortedLocked(s.objects) {
 		if w.selected(object) {
 			w.pending = append(w.pending, watch.Event[T]{Type: watch.Added, Object: object})
 		}
 	}
-	if initial != nil && w.bookmarks && !f.OmitInitialEventsEnd {
-		end := w.bookmarkAt(f.revision)
+	if initial != nil && w.bookmarks && !s.OmitInitialEventsEnd {
+		end := w.bookmarkAt(s.revision)
 		end.Object.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 		w.pending = append(w.pending, end)
 	}

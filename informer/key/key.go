@@ -1,4 +1,5 @@
-// Package key has the keys of objects. A key names an object among those of one kind. informer.Key and loop.Key are this type.
+// Package key has the keys of objects. A key names an object among those of one kind. informer.Key and loop.Key are
+// this type.
 package key
 
 import (

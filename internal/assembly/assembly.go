@@ -12,8 +12,8 @@
 //	loops       the controllers and the scheduler
 //	nodes       hollow nodes, and this machine as a node
 //
-// Guarantees: a part is started after all parts before it, and ended before them. If one cannot start, those that were started are ended, and so is
-// what it has started itself. When Close returns, nothing is running.
+// Guarantees: a part is started after all parts before it, and ended before them. If one cannot start, those that were
+// started are ended, and so is what it has started itself. When Close returns, nothing is running.
 package assembly
 
 import (
@@ -26,8 +26,8 @@ import (
 
 // Part is a part of a cluster.
 type Part interface {
-	// Start starts the part, and returns when the parts after it can use it. All that must be ended it puts on the list, as soon as it exists: the list
-	// ends it even if Start then fails.
+	// Start starts the part, and returns when the parts after it can use it. All that must be ended it puts on the
+	// list, as soon as it exists: the list ends it even if Start then fails.
 	Start(ctx context.Context, l *List) error
 }
 
@@ -102,7 +102,8 @@ func (l *List) Opened(name string, close func() error) {
 // Failed receives an error if something has ended by itself.
 func (l *List) Failed() <-chan error { return l.failed }
 
-// Close ends everything, the last first, and waits for each. It may be called more than once: only the first call returns errors.
+// Close ends everything, the last first, and waits for each. It may be called more than once: only the first call
+// returns errors.
 func (l *List) Close() error {
 	var err error
 	l.once.Do(func() {

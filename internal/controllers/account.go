@@ -1,8 +1,8 @@
 package controllers
 
-// Account returns the service account in kube-system with which a loop calls the API. As in Kubernetes each loop has its own,
-// with the bootstrap role "system:controller:ACCOUNT". Usually it has the loop's name. The loop that makes tokens for accounts has none: it
-// calls the API as [Program] itself.
+// Account returns the service account in kube-system with which a loop calls the API. As in Kubernetes each loop has
+// its own, with the bootstrap role "system:controller:ACCOUNT". Usually it has the loop's name. The loop that makes
+// tokens for accounts has none: it calls the API as [Program] itself.
 func Account(loop string) string {
 	if other, ok := accounts[loop]; ok {
 		return other

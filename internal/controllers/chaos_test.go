@@ -25,8 +25,8 @@ import (
 	"github.com/millrace/millrace/millracetest"
 )
 
-// All loops run in one process that crashes at any of its writes. Watches are cut, delayed or expired, users change their minds,
-// nodes fall silent. In the end exactly the declared objects exist, and nothing is left of deleted ones.
+// All loops run in one process that crashes at any of its writes. Watches are cut, delayed or expired, users change
+// their minds, nodes fall silent. In the end exactly the declared objects exist, and nothing is left of deleted ones.
 func TestWhateverHappensAllLoopsTogetherConverge(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

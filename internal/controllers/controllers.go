@@ -5,10 +5,10 @@
 // here. Every loop needs nothing but the API: it runs against any Kubernetes, and
 // several replicas of it may run if a leader is elected.
 //
-// A loop runs with the permissions of a service account of its own in kube-system, which [Account] finds by the loop's name: a new
-// loop needs nothing but a name of Kubernetes'. What it may do is the role "system:controller:ACCOUNT" of the bootstrap policy. A loop
-// makes its requests with the context that its Run is given, by which the server knows it. Informers are shared and read as
-// system:kube-controller-manager.
+// A loop runs with the permissions of a service account of its own in kube-system, which [Account] finds by the loop's
+// name: a new loop needs nothing but a name of Kubernetes'. What it may do is the role "system:controller:ACCOUNT" of
+// the bootstrap policy. A loop makes its requests with the context that its Run is given, by which the server knows it.
+// Informers are shared and read as system:kube-controller-manager.
 package controllers
 
 import (
@@ -86,7 +86,8 @@ type Options struct {
 	Jobs         job.Options
 	ReplicaSets  replicaset.Options
 	StatefulSets statefulset.Options
-	// Slices and Mirrors say who counts EndpointSlices: those of Services with selectors, and those of Endpoints that users write.
+	// Slices and Mirrors say who counts EndpointSlices: those of Services with selectors, and those of Endpoints that
+	// users write.
 	Slices  endpointslice.Options
 	Mirrors endpointslicemirroring.Options
 	// Evictions and DeviceEvictions say who counts the pods that go because of taints of nodes and of devices.
@@ -101,7 +102,8 @@ type Options struct {
 	Garbage garbage.Options
 	// Claims says who counts what becomes of resource claims.
 	Claims resourceclaim.Options
-	// Making says by whom tokens in secrets are signed. Without a key none are made. Its RootCA is that of these options.
+	// Making says by whom tokens in secrets are signed. Without a key none are made. Its RootCA is that of these
+	// options.
 	Making legacytoken.Making
 	// Cleaning says how long a token in a secret must not have been used until it is removed.
 	Cleaning legacytoken.Cleaning

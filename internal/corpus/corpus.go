@@ -1,8 +1,9 @@
 // Package corpus holds recorded responses of kube-apiserver 1.36.3, with which tests compare ours.
 //
-// A story is a sequence of requests and the responses of a new server, without controllers and without service account admission, with the service
-// range 10.0.0.0/24, to a user named admin in system:masters. In the story "versions" all beta versions are on. Each line of a file is one request. Values that differ between runs (times, UIDs,
-// resource versions) are replaced by placeholders.
+// A story is a sequence of requests and the responses of a new server, without controllers and without service account
+// admission, with the service range 10.0.0.0/24, to a user named admin in system:masters. In the story "versions" all
+// beta versions are on. Each line of a file is one request. Values that differ between runs (times, UIDs, resource
+// versions) are replaced by placeholders.
 package corpus
 
 import (

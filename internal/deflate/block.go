@@ -1,8 +1,10 @@
-// Package deflate makes gzip streams of pieces that were compressed on their own, so that one compressed piece can be a part of many streams.
+// Package deflate makes gzip streams of pieces that were compressed on their own, so that one compressed piece can be a
+// part of many streams.
 //
 // Guarantees:
 //
-//   - Blocks, and short texts between them, make one gzip stream with one header. Any reader of gzip reads it as the texts one after the other.
+//   - Blocks, and short texts between them, make one gzip stream with one header. Any reader of gzip reads it as the
+//     texts one after the other.
 //   - The stream's checksum and length follow from those of its blocks. No text is read again.
 //   - After AppendBlock or AppendFlush a reader can deliver all of what came before.
 //
@@ -21,8 +23,8 @@ import (
 
 // Block is text that was compressed on its own and ends on a byte boundary. It carries its checksum and length.
 //
-// Layout of the bytes: checksum of the text, its length, and the factor that advances a checksum over that length, four bytes each; then the deflate
-// blocks.
+// Layout of the bytes: checksum of the text, its length, and the factor that advances a checksum over that length, four
+// bytes each; then the deflate blocks.
 type Block []byte
 
 const blockHead = 12

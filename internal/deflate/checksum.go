@@ -2,8 +2,8 @@ package deflate
 
 import "hash/crc32"
 
-// The CRC of two concatenated texts follows from the CRCs of both: the first is advanced over as many zero bytes as the second is long, which is a
-// multiplication by x^(8·length) modulo the polynomial.
+// The CRC of two concatenated texts follows from the CRCs of both: the first is advanced over as many zero bytes as the
+// second is long, which is a multiplication by x^(8·length) modulo the polynomial.
 
 // powers[i] is x^(2^i) modulo the polynomial, in the reflected bit order of the checksum.
 var powers = func() (p [35]uint32) {
@@ -25,8 +25,8 @@ func zeros(n uint32) uint32 {
 	return product
 }
 
-// multiply returns the product of two polynomials modulo that of CRC-32, all in reflected bit order. It avoids branches, because the bits are
-// practically random and every second branch would be mispredicted: 25 ns instead of 90.
+// multiply returns the product of two polynomials modulo that of CRC-32, all in reflected bit order. It avoids
+// branches, because the bits are practically random and every second branch would be mispredicted: 25 ns instead of 90.
 func multiply(a, b uint32) uint32 {
 	var product uint32
 	for bit := 31; bit >= 0; bit-- {

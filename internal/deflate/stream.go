@@ -45,7 +45,8 @@ func (s *Stream) AppendText(b, text []byte) []byte {
 	return b
 }
 
-// AppendFlush makes readers deliver everything before it: they hold back what they have unpacked until an empty block or a full window.
+// AppendFlush makes readers deliver everything before it: they hold back what they have unpacked until an empty block
+// or a full window.
 func (s *Stream) AppendFlush(b []byte) []byte {
 	if !s.held {
 		return b

@@ -14,7 +14,8 @@ func ContainerLimits(spec *corev1.PodSpec) corev1.ResourceList {
 	return total(spec, func(c *corev1.Container) list { return listOf(c.Resources.Limits) }).ResourceList
 }
 
-// Asked returns the requests and limits in a pod's spec, without overhead and without regard to its status. A LimitRange is applied to these.
+// Asked returns the requests and limits in a pod's spec, without overhead and without regard to its status. A
+// LimitRange is applied to these.
 func Asked(spec *corev1.PodSpec) (requests, limits corev1.ResourceList) {
 	asked, limited := listOf(ContainerRequests(spec)), listOf(ContainerLimits(spec))
 	if r := spec.Resources; r != nil {

@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// NodeMatch is what a pod requires of a node's labels and name: its nodeSelector and its required node affinity. The zero value matches every node.
+// NodeMatch is what a pod requires of a node's labels and name: its nodeSelector and its required node affinity. The
+// zero value matches every node.
 type NodeMatch struct {
 	selector labels.Selector // from the pod's nodeSelector; nil if it has none
 	affinity bool            // whether there are required terms
@@ -94,7 +95,8 @@ func PreferredNodes(spec *corev1.PodSpec) []WeightedNodeTerm {
 	return preferred
 }
 
-// NodeTerm is one alternative of a node affinity. It matches if all of its expressions do. An empty term matches nothing.
+// NodeTerm is one alternative of a node affinity. It matches if all of its expressions do. An empty term matches
+// nothing.
 type NodeTerm struct {
 	labels labels.Selector // nil: matches nothing
 	names  []nameTest

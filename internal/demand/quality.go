@@ -5,8 +5,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// QOSClass returns a pod's quality of service class: Guaranteed if the cpu and memory limits of all containers equal their requests, BestEffort if
-// there are no requests and limits, and Burstable otherwise. It never changes during a pod's life.
+// QOSClass returns a pod's quality of service class: Guaranteed if the cpu and memory limits of all containers equal
+// their requests, BestEffort if there are no requests and limits, and Burstable otherwise. It never changes during a
+// pod's life.
 func QOSClass(spec *corev1.PodSpec) corev1.PodQOSClass {
 	if r := spec.Resources; r != nil && (hasCompute(r.Requests) || hasCompute(r.Limits)) {
 		return classOf([]*corev1.ResourceRequirements{r})

@@ -6,7 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Requests returns what a pod needs of its node: the sum over its containers, replaced by pod-level requests where there are any, plus its overhead.
+// Requests returns what a pod needs of its node: the sum over its containers, replaced by pod-level requests where
+// there are any, plus its overhead.
 func Requests(pod *corev1.Pod) Resources {
 	return requests(pod, ResourcesOf)
 }
@@ -16,7 +17,8 @@ func RequestList(pod *corev1.Pod) corev1.ResourceList {
 	return requests(pod, listOf).ResourceList
 }
 
-// SpecRequests returns [Requests] from the spec alone. A kubelet uses it when it has granted other amounts than the status already shows.
+// SpecRequests returns [Requests] from the spec alone. A kubelet uses it when it has granted other amounts than the
+// status already shows.
 func SpecRequests(spec *corev1.PodSpec) Resources {
 	return Requests(&corev1.Pod{Spec: *spec})
 }
@@ -27,7 +29,8 @@ const (
 	assumedMemory   = 200 << 20
 )
 
-// ScoredRequests returns the cpu and memory with which a pod is scored: [Requests], with an assumed amount for each container without a request.
+// ScoredRequests returns the cpu and memory with which a pod is scored: [Requests], with an assumed amount for each
+// container without a request.
 func ScoredRequests(pod *corev1.Pod) Resources {
 	r := requests(pod, func(list corev1.ResourceList) Resources {
 		r := ResourcesOf(list)

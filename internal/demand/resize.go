@@ -4,8 +4,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// During a resize of a pod its node must hold the largest of three amounts: the requested one, the one that the kubelet has granted, and the one that
-// the containers have. A resize that the kubelet has refused as infeasible does not count.
+// During a resize of a pod its node must hold the largest of three amounts: the requested one, the one that the kubelet
+// has granted, and the one that the containers have. A resize that the kubelet has refused as infeasible does not
+// count.
 
 // reader reads a container's amounts from its spec or its status, which is nil if there is none.
 type reader func(*corev1.Container, *corev1.ContainerStatus) corev1.ResourceList

@@ -18,8 +18,8 @@ type amounts[T any] interface {
 
 // total computes what the containers of a pod need at any one time.
 //
-// Containers run together, so their amounts are added. Init containers run before them one after the other, so the largest counts. A sidecar keeps
-// running, so it is added to all containers that start after it.
+// Containers run together, so their amounts are added. Init containers run before them one after the other, so the
+// largest counts. A sidecar keeps running, so it is added to all containers that start after it.
 func total[T any, A amounts[T]](spec *corev1.PodSpec, of func(*corev1.Container) T) T {
 	var running T
 	for i := range spec.Containers {

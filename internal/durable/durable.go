@@ -11,8 +11,8 @@ import (
 // syncFile is replaced by tests, which see what has been synced and when.
 var syncFile = (*os.File).Sync
 
-// WriteFile replaces the content of a file. Once it returns without an error, the new content survives a power failure: both the data and the name
-// are synced to the disk.
+// WriteFile replaces the content of a file. Once it returns without an error, the new content survives a power failure:
+// both the data and the name are synced to the disk.
 func WriteFile(path string, text []byte, mode fs.FileMode) error {
 	next := path + ".new"
 	if err := writeSynced(next, text, mode); err != nil {

@@ -24,7 +24,8 @@ func TestAFileIsReplacedAsAWhole(t *testing.T) {
 	}
 }
 
-// A power failure may take back everything that is not synced: the content before it has its name, and the name before WriteFile returns.
+// A power failure may take back everything that is not synced: the content before it has its name, and the name before
+// WriteFile returns.
 func TestTheContentIsSyncedBeforeItsNameAndThenTheName(t *testing.T) {
 	directory := t.TempDir()
 	path := filepath.Join(directory, "file")

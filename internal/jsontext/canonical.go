@@ -2,14 +2,16 @@ package jsontext
 
 import "strings"
 
-// Canonical reads JSON in one particular form: names sorted, no white space, strings with no more escapes than [Quote] writes. Its methods return false
-// if the text is written otherwise, even if it is valid JSON. So two values are the same if their texts are.
+// Canonical reads JSON in one particular form: names sorted, no white space, strings with no more escapes than [Quote]
+// writes. Its methods return false if the text is written otherwise, even if it is valid JSON. So two values are the
+// same if their texts are.
 //
 // A text of which it has read everything is valid JSON without duplicate names.
 type Canonical struct {
 	Text string
 	At   int
-	// Ambiguous says that there was a null, a fraction or a large integer: values that may equal others with other texts, or that mean nothing.
+	// Ambiguous says that there was a null, a fraction or a large integer: values that may equal others with other
+	// texts, or that mean nothing.
 	Ambiguous bool
 
 	depth   int
@@ -64,7 +66,8 @@ func (c *Canonical) word(w string) bool {
 	return true
 }
 
-// Object reads an object. It calls f at each value, with the name as it is written between the quotation marks, with its escapes; f must read the value.
+// Object reads an object. It calls f at each value, with the name as it is written between the quotation marks, with
+// its escapes; f must read the value.
 func (c *Canonical) Object(f func(name string) bool) bool {
 	if c.Next() != '{' || c.depth >= maxDepth {
 		return false
@@ -111,8 +114,8 @@ func (c *Canonical) Object(f func(name string) bool) bool {
 	}
 }
 
-// after reports whether a name comes after another one. Both are given with their escapes, which may be those of quotation marks and backslashes, as
-// in managed fields; others are not compared.
+// after reports whether a name comes after another one. Both are given with their escapes, which may be those of
+// quotation marks and backslashes, as in managed fields; others are not compared.
 func after(name, other string) bool {
 	for i, j := 0, 0; i < len(name); i, j = i+1, j+1 {
 		if j >= len(other) {

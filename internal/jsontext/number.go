@@ -2,7 +2,8 @@ package jsontext
 
 import "strconv"
 
-// Number returns the length of the number at the beginning of a text, and whether it is written as an integer. The length is 0 if there is no number.
+// Number returns the length of the number at the beginning of a text, and whether it is written as an integer. The
+// length is 0 if there is no number.
 func Number[T Text](s T) (n int, integer bool) {
 	if n < len(s) && s[n] == '-' {
 		n++
@@ -40,8 +41,8 @@ func digits[T Text](s T, at int) int {
 	return at
 }
 
-// NumberValue returns the value of a text that is one number: an int64 if it is written as an integer, and else a float64. It refuses zeros with a sign
-// or a fraction, and what is too large.
+// NumberValue returns the value of a text that is one number: an int64 if it is written as an integer, and else a
+// float64. It refuses zeros with a sign or a fraction, and what is too large.
 func NumberValue(text string) (value any, ok bool) {
 	n, integer := Number(text)
 	switch {

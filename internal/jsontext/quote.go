@@ -24,7 +24,8 @@ var unescaped = func() (set [256]bool) {
 	return set
 }()
 
-// Unescaped returns how many bytes at the beginning of a string are ASCII characters that [Quote] writes as they are. It checks eight at a time.
+// Unescaped returns how many bytes at the beginning of a string are ASCII characters that [Quote] writes as they are.
+// It checks eight at a time.
 func Unescaped[T Text](s T) int {
 	n := 0
 	for ; len(s)-n >= 8; n += 8 {
@@ -42,8 +43,8 @@ func Unescaped[T Text](s T) int {
 	return n
 }
 
-// Eight bytes are checked at once: a byte that is zero, or smaller than what is subtracted from it, gets its highest bit. A borrow may set that bit for
-// a byte above it too, so such a word is only suspected, and looked at byte by byte.
+// Eight bytes are checked at once: a byte that is zero, or smaller than what is subtracted from it, gets its highest
+// bit. A borrow may set that bit for a byte above it too, so such a word is only suspected, and looked at byte by byte.
 const (
 	ones  = 0x0101010101010101
 	highs = 0x80 * ones
@@ -81,7 +82,8 @@ func escape[T Text](b []byte, s T) []byte {
 	return b
 }
 
-// escapeRune appends the character that begins a string and is not ASCII. Line separators are escaped, and invalid bytes replaced.
+// escapeRune appends the character that begins a string and is not ASCII. Line separators are escaped, and invalid
+// bytes replaced.
 func escapeRune[T Text](b []byte, s T) (_ []byte, n int) {
 	var first [utf8.UTFMax]byte
 	r, n := utf8.DecodeRune(first[:copy(first[:], s)])

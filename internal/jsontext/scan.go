@@ -85,8 +85,8 @@ func (s *Scanner[T]) skipNested() {
 	}
 }
 
-// Members calls f with the quoted names and the values of an object, until f returns false. It reports whether it reached the object's end. If the
-// text is not an object, it does nothing.
+// Members calls f with the quoted names and the values of an object, until f returns false. It reports whether it
+// reached the object's end. If the text is not an object, it does nothing.
 func Members[T Text](text T, f func(name, value T) (more bool)) (ended bool) {
 	s := Scanner[T]{Text: text}
 	return s.members(f)
@@ -163,7 +163,8 @@ func Member[T Text](text T, name string) (found T) {
 	return found
 }
 
-// At returns the text of the value at a path in the text of an object; nothing if there is none. ok is false if something on the way is no object.
+// At returns the text of the value at a path in the text of an object; nothing if there is none. ok is false if
+// something on the way is no object.
 func At[T Text](text T, path ...string) (found T, ok bool) {
 	for _, name := range path {
 		if len(text) == 0 {

@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// String reads the string that begins at an offset of a text, and returns the offset after it. A string without escapes is a substring of the text.
+// String reads the string that begins at an offset of a text, and returns the offset after it. A string without escapes
+// is a substring of the text.
 func String(text string, at int) (s string, end int, ok bool) {
 	if at >= len(text) || text[at] != '"' {
 		return "", 0, false
@@ -37,7 +38,8 @@ func Unquote(quoted string) (s string, ok bool) {
 	return s, ok && end == len(quoted)
 }
 
-// literal returns how many bytes at the beginning of a text are ASCII characters of a string. It checks eight at a time.
+// literal returns how many bytes at the beginning of a text are ASCII characters of a string. It checks eight at a
+// time.
 func literal[T Text](s T) int {
 	n := 0
 	for ; len(s)-n >= 8; n += 8 {

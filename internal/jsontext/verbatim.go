@@ -1,7 +1,7 @@
 package jsontext
 
-// Verbatim reports whether a text is one JSON object that encoding/json would write unchanged: without white space and HTML characters. It may return
-// false for some such texts.
+// Verbatim reports whether a text is one JSON object that encoding/json would write unchanged: without white space and
+// HTML characters. It may return false for some such texts.
 func Verbatim[T Text](text T) bool {
 	return len(text) > 0 && text[0] == '{' && verbatimObject(text, 0, 0) == len(text)
 }

@@ -29,7 +29,8 @@ func armorProblem() string {
 	return ""
 }
 
-// forbidArmor rejects a pod with an AppArmor profile if there is a problem with AppArmor. A pod that runs already is left alone.
+// forbidArmor rejects a pod with an AppArmor profile if there is a problem with AppArmor. A pod that runs already is
+// left alone.
 func forbidArmor(pod *corev1.Pod, problem string) *worker.Rejection {
 	if phase := pod.Status.Phase; phase != "" && phase != corev1.PodPending {
 		return nil

@@ -119,7 +119,8 @@ func (k *Kubelet) connectDrivers() (err error) {
 	return nil
 }
 
-// furnishPods makes what prepares volumes, environments and credentials. A part that the node does not have stays a nil interface.
+// furnishPods makes what prepares volumes, environments and credentials. A part that the node does not have stays a nil
+// interface.
 func (k *Kubelet) furnishPods() (err error) {
 	o := &k.options
 	f := furnish.Options{

@@ -21,9 +21,9 @@ const (
 	shortestGrace = time.Second
 )
 
-// guard protects the node from running out of resources: it removes unused containers and images, and evicts pods if that is not
-// enough. Memory, disk and the pods' storage are checked by separate goroutines, because walking large directories and removing
-// images may take minutes, and memory can run out meanwhile.
+// guard protects the node from running out of resources: it removes unused containers and images, and evicts pods if
+// that is not enough. Memory, disk and the pods' storage are checked by separate goroutines, because walking large
+// directories and removing images may take minutes, and memory can run out meanwhile.
 func (k *Kubelet) guard(ctx context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()

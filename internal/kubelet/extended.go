@@ -38,7 +38,8 @@ func (k *Kubelet) serveDevices() (err error) {
 	return nil
 }
 
-// devicePlugins returns the directory where device plugins register. Another kubelet of this machine may have the usual one.
+// devicePlugins returns the directory where device plugins register. Another kubelet of this machine may have the usual
+// one.
 func (k *Kubelet) devicePlugins() string {
 	o := &k.options
 	if usual := o.DevicePlugins; !plugins.Answers(filepath.Join(usual, deviceplugin.SocketName)) {

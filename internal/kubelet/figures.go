@@ -64,7 +64,8 @@ func (k *Kubelet) summary(ctx context.Context) (*stats.Summary, error) {
 	return &stats.Summary{Node: k.nodeFigures(ctx), Pods: pods}, nil
 }
 
-// podSummary measures the running pods. Their log directories are walked only if withLogs is set, because that takes long.
+// podSummary measures the running pods. Their log directories are walked only if withLogs is set, because that takes
+// long.
 func (k *Kubelet) podSummary(ctx context.Context, withLogs bool) ([]stats.Pod, error) {
 	usages, err := k.runtime.Usages(ctx)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/millrace/millrace/internal/kubelet/hollow"
 )
 
-// TestEachEndOfAContainerIsCountedOnce also holds for runs between which the status never said "terminated", and for a status that is written often.
+// TestEachEndOfAContainerIsCountedOnce also holds for runs between which the status never said "terminated", and for a
+// status that is written often.
 func TestEachEndOfAContainerIsCountedOnce(t *testing.T) {
 	onNode(t, nil, func(t *testing.T, w *world) {
 		w.create(podOf("p", func(p *corev1.Pod) {

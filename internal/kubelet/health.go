@@ -14,8 +14,8 @@ const (
 	healthEvery = 5 * time.Second
 	// detailEvery is how often version and images are read from a runtime that works.
 	detailEvery = time.Minute
-	// maxSilence is how old the last comparison of containers may be before the node is not ready. Kubernetes calls this check
-	// PLEG.
+	// maxSilence is how old the last comparison of containers may be before the node is not ready. Kubernetes calls
+	// this check PLEG.
 	maxSilence = 3 * time.Minute
 )
 

@@ -24,8 +24,8 @@ const (
 	firstSweep = 2 * time.Second
 )
 
-// runHousekeeping removes what no pod needs and keeps logs and images small. Each job has its own goroutine, because the runtime
-// may be slow with any of them.
+// runHousekeeping removes what no pod needs and keeps logs and images small. Each job has its own goroutine, because
+// the runtime may be slow with any of them.
 func (k *Kubelet) runHousekeeping(ctx context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -59,7 +59,8 @@ func every(ctx context.Context, period time.Duration, do func(context.Context)) 
 	}
 }
 
-// sweep stops and removes pods that no source wants. It returns false while the wanted pods or the running pods are not known.
+// sweep stops and removes pods that no source wants. It returns false while the wanted pods or the running pods are not
+// known.
 func (k *Kubelet) sweep(ctx context.Context) bool {
 	if !k.config.Ready() {
 		return false

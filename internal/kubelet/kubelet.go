@@ -56,8 +56,8 @@ type Kubelet struct {
 	runners    []loop.Runner
 }
 
-// New returns a Kubelet. It opens the runtime and the server's port, and starts nothing. If it fails, it leaves nothing open: it closes the
-// runtime, as Run does at its end.
+// New returns a Kubelet. It opens the runtime and the server's port, and starts nothing. If it fails, it leaves nothing
+// open: it closes the runtime, as Run does at its end.
 func New(o Options) (*Kubelet, error) {
 	if err := o.setDefaults(); err != nil {
 		return nil, err
@@ -86,7 +86,8 @@ func (k *Kubelet) streaming() bool {
 	return k.options.Clients != nil && !watchlist.DoesClientNotSupportWatchListSemantics(k.options.Clients.Kube)
 }
 
-// followServer takes pods from the API server, but only once services are known: containers get them as environment variables.
+// followServer takes pods from the API server, but only once services are known: containers get them as environment
+// variables.
 func (k *Kubelet) followServer(ctx context.Context) error {
 	if err := k.services.Synced(ctx); err != nil && ctx.Err() == nil {
 		k.options.Logger.Warn("waiting for the list of services", "err", err)
@@ -94,7 +95,8 @@ func (k *Kubelet) followServer(ctx context.Context) error {
 	return k.api.Run(ctx)
 }
 
-// Run runs the node until ctx ends. Containers keep running after that. The caller must run the informers of Clients too.
+// Run runs the node until ctx ends. Containers keep running after that. The caller must run the informers of Clients
+// too.
 func (k *Kubelet) Run(ctx context.Context) error {
 	defer k.runtime.Close()
 	k.announce(corev1.EventTypeNormal, "Starting", "Starting kubelet.")

@@ -5,7 +5,8 @@ import (
 	"os"
 )
 
-// machineLogs serves the files in the directory of the machine's logs. Links do not lead out of it: pods may be allowed to write there.
+// machineLogs serves the files in the directory of the machine's logs. Links do not lead out of it: pods may be allowed
+// to write there.
 func machineLogs(directory string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		root, err := os.OpenRoot(directory)

@@ -18,8 +18,8 @@ type closable struct {
 	closed int
 }
 
-func (r *closable) Close() error {
-	r.closed++
+func (c *closable) Close() error {
+	c.closed++
 	return nil
 }
 

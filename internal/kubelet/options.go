@@ -22,8 +22,8 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// Runtime is a container runtime with all that a kubelet needs. Package cri has one for CRI runtimes, and package runtimetest one
-// for tests.
+// Runtime is a container runtime with all that a kubelet needs. Package cri has one for CRI runtimes, and package
+// runtimetest one for tests.
 type Runtime interface {
 	container.Runtime
 	container.Images
@@ -45,16 +45,18 @@ type Options struct {
 	Runtime Runtime
 	// UnsafeSysctls are those that pods may set besides the safe ones: names, or their beginnings with a star.
 	UnsafeSysctls []string
-	// Root is the directory for volumes: /var/lib/millrace/kubelet by default. Logs is the directory for logs: "pods" below Root
-	// by default.
+	// Root is the directory for volumes: /var/lib/millrace/kubelet by default. Logs is the directory for logs: "pods"
+	// below Root by default.
 	Root, Logs string
 	// SecretsOnDisk keeps pods' secrets and tokens below Root in place of a tmpfs, for tests: mounting needs root.
 	SecretsOnDisk bool
-	// ServeDevices lets device plugins register in DevicePlugins, and agents ask in the directory pod-resources below Root which devices pods have.
+	// ServeDevices lets device plugins register in DevicePlugins, and agents ask in the directory pod-resources below
+	// Root which devices pods have.
 	ServeDevices bool
 	// DevicePlugins is /var/lib/kubelet/device-plugins by default: device plugins know no other path, whatever Root is.
 	DevicePlugins string
-	// Manifests is a file or directory of static pods. ManifestURL serves static pods; requests to it carry ManifestHeader.
+	// Manifests is a file or directory of static pods. ManifestURL serves static pods; requests to it carry
+	// ManifestHeader.
 	Manifests      string
 	ManifestURL    string
 	ManifestHeader http.Header
@@ -71,7 +73,8 @@ type Options struct {
 	ClusterDNS    []string
 	ClusterDomain string
 	CgroupParent  string
-	// SeccompDefault gives containers that name no seccomp profile the runtime's. NoCPUQuota does not enforce limits of CPU time.
+	// SeccompDefault gives containers that name no seccomp profile the runtime's. NoCPUQuota does not enforce limits of
+	// CPU time.
 	SeccompDefault, NoCPUQuota bool
 	// StatusImages is how many images are listed in the node's status. Nil means 50, a negative number all.
 	StatusImages *int
@@ -79,17 +82,18 @@ type Options struct {
 	ProviderID string
 	// NoRegister never makes the Node object. The kubelet waits until somebody else has made it.
 	NoRegister bool
-	// The node's lease is renewed each LeaseEvery and valid for LeaseFor: 10 s and 40 s. The node's status is written each StatusEvery
-	// if nothing has changed: 5 minutes.
+	// The node's lease is renewed each LeaseEvery and valid for LeaseFor: 10 s and 40 s. The node's status is written
+	// each StatusEvery if nothing has changed: 5 minutes.
 	LeaseEvery, LeaseFor, StatusEvery time.Duration
 	// Pulls is how many images are pulled at the same time. 0 means no limit.
 	Pulls int
 	// PullRate is how many pulls begin in a second, after PullBurst of them. 0 means no limit.
 	PullRate, PullBurst int
-	// CredentialPlugins is a file with a CredentialProviderConfig, or a directory of such, and CredentialPrograms the directory of the programs. If
-	// empty, only secrets have the credentials of registries.
+	// CredentialPlugins is a file with a CredentialProviderConfig, or a directory of such, and CredentialPrograms the
+	// directory of the programs. If empty, only secrets have the credentials of registries.
 	CredentialPlugins, CredentialPrograms string
-	// PIDs is how many processes a container may have; 0 means no limit. CPUPeriod is the period in which limits of CPU time apply: 100 ms by default.
+	// PIDs is how many processes a container may have; 0 means no limit. CPUPeriod is the period in which limits of CPU
+	// time apply: 100 ms by default.
 	PIDs      int64
 	CPUPeriod time.Duration
 	// RequestTime bounds requests to the runtime: two minutes by default.
@@ -97,13 +101,13 @@ type Options struct {
 	Backoff                   worker.Backoff
 	Rotation                  logs.Rotation
 	ImageHighUse, ImageLowUse int // in percent of the disk: 85 and 80
-	// ImageRest is how long an image is kept after it was first seen, because its pod may not have started yet: 2 minutes by
-	// default.
+	// ImageRest is how long an image is kept after it was first seen, because its pod may not have started yet: 2
+	// minutes by default.
 	ImageRest time.Duration
 	// Eviction has the eviction thresholds. Hard is pressure.Default if nil.
 	Eviction pressure.Limits
-	// EvictionGrace is the longest grace period of pods that are evicted because of a soft threshold: one second by default. A negative one means
-	// the pods' own.
+	// EvictionGrace is the longest grace period of pods that are evicted because of a soft threshold: one second by
+	// default. A negative one means the pods' own.
 	EvictionGrace time.Duration
 	// PressureHolds is how long a pressure condition stays after the shortage has ended: 5 minutes by default.
 	PressureHolds time.Duration

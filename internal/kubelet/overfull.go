@@ -78,8 +78,8 @@ func storageLimit(pod *corev1.Pod) (sum resource.Quantity, ok bool) {
 	return sum, ok
 }
 
-// storesTooMuch returns which limit a pod exceeds: the limit of one container for its writable layer and log, or the sum of the
-// limits for all of that, the pod's volumes, its /etc/hosts and its termination messages.
+// storesTooMuch returns which limit a pod exceeds: the limit of one container for its writable layer and log, or the
+// sum of the limits for all of that, the pod's volumes, its /etc/hosts and its termination messages.
 func (k *Kubelet) storesTooMuch(pod *corev1.Pod, p *stats.Pod) string {
 	sum := k.volumesOf(pod) + k.furnish.Written(string(pod.UID))
 	for i := range p.Containers {

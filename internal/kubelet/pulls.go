@@ -15,8 +15,9 @@ type paced struct {
 	rate  *rate.Limiter
 }
 
-// pacedImages limits how many images are pulled at the same time, and how many pulls begin in a second after a burst. 0 means no limit. Pulls above a
-// limit wait; Kubernetes lets those above the second one fail, which delays pods by a back-off.
+// pacedImages limits how many images are pulled at the same time, and how many pulls begin in a second after a burst. 0
+// means no limit. Pulls above a limit wait; Kubernetes lets those above the second one fail, which delays pods by a
+// back-off.
 func pacedImages(images container.Images, most, perSecond, burst int) container.Images {
 	if most <= 0 && perSecond <= 0 {
 		return images

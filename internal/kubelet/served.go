@@ -174,8 +174,8 @@ func (s served) running(ctx context.Context, pod *corev1.Pod, name string) (*con
 	return run, nil
 }
 
-// connected converts streams for the runtime. A missing stream must become a nil interface, not an interface that holds a nil
-// pointer.
+// connected converts streams for the runtime. A missing stream must become a nil interface, not an interface that holds
+// a nil pointer.
 func connected(ctx context.Context, s server.Streams) container.Streams {
 	c := container.Streams{TTY: s.TTY}
 	if s.In != nil {

@@ -42,7 +42,8 @@ func TestAPodOfTheAPIThatClaimsToBeStaticIsTreatedAsAnyOther(t *testing.T) {
 	})
 }
 
-// A pod that says it shows a static pod is not run, whatever node it names, and is removed where there is no such static pod.
+// A pod that says it shows a static pod is not run, whatever node it names, and is removed where there is no such
+// static pod.
 func TestAPodThatClaimsToBeAMirrorPodIsRemoved(t *testing.T) {
 	onNode(t, nil, func(t *testing.T, w *world) {
 		w.kubelet.config.Set(source.File, []*corev1.Pod{static("real", "one")})

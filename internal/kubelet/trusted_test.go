@@ -7,7 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Pod Security asks less of pods for Windows, and lets pass what it takes to be safe on any node. The node itself must refuse the rest.
+// Pod Security asks less of pods for Windows, and lets pass what it takes to be safe on any node. The node itself must
+// refuse the rest.
 func TestTheNodeRefusesWhatPodSecurityTrustsItWith(t *testing.T) {
 	for name, test := range map[string]struct {
 		reason string

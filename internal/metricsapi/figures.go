@@ -146,12 +146,12 @@ func (s *Server) ofPods(ctx context.Context, pods []corev1.Pod) []metricsv1beta1
 }
 
 // ofPod returns the usage of a pod. ok is false if not all of its containers have been measured.
-func (got *summary) ofPod(i int, pod *corev1.Pod) (metricsv1beta1.PodMetrics, bool) {
+func (s *summary) ofPod(i int, pod *corev1.Pod) (metricsv1beta1.PodMetrics, bool) {
 	m := metricsv1beta1.PodMetrics{
 		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, Labels: pod.Labels, CreationTimestamp: metav1.Now()},
 		Window:     metav1.Duration{Duration: measured},
 	}
-	for _, c := range got.Pods[i].Containers {
+	for _, c := range s.Pods[i].Containers {
 		use, ok := usage(c.CPU, c.Memory)
 		if !ok {
 			return m, false

@@ -26,8 +26,8 @@ import (
 	"github.com/millrace/millrace/millracetest"
 )
 
-// Rules and routes stay as they are for ten minutes without the API, and what somebody removes comes back. Afterwards the changes of
-// meanwhile are there, and nothing else has been written.
+// Rules and routes stay as they are for ten minutes without the API, and what somebody removes comes back. Afterwards
+// the changes of meanwhile are there, and nothing else has been written.
 func TestTenMinutesWithoutTheAPI(t *testing.T) {
 	here := nettest.New(t)
 	nettest.Join(here, "eth0", []string{"10.0.0.1/24"}, nettest.New(t), "eth0", []string{"10.0.0.2/24"})

@@ -1,8 +1,8 @@
-// Package network runs a node's part of the cluster's network: the pods' links and routes (pods), the addresses of services
-// (services), network policies (policies) and DNS (dns).
+// Package network runs a node's part of the cluster's network: the pods' links and routes (pods), the addresses of
+// services (services), network policies (policies) and DNS (dns).
 //
-// Guarantees: A part that cannot work on this machine logs its name and the reason, and the other parts work. When Run has returned,
-// nothing of any part is running. Tables, routes and links stay, so a restart interrupts no connection.
+// Guarantees: A part that cannot work on this machine logs its name and the reason, and the other parts work. When Run
+// has returned, nothing of any part is running. Tables, routes and links stay, so a restart interrupts no connection.
 package network
 
 import (
@@ -27,8 +27,8 @@ type Options struct {
 	// DNS is the cluster IP of the DNS service, and Domain the cluster's domain.
 	DNS    netip.Addr
 	Domain string
-	// ConfigurationDirectory and PluginDirectory are the directories in which the container runtime finds CNI configurations and plugins.
-	// Directory has a file for each assigned address. Empty: the defaults of package pods.
+	// ConfigurationDirectory and PluginDirectory are the directories in which the container runtime finds CNI
+	// configurations and plugins. Directory has a file for each assigned address. Empty: the defaults of package pods.
 	ConfigurationDirectory, PluginDirectory, Directory string
 	// Metrics registers the metrics of the services, under kube-proxy's names. Nil: there are none.
 	Metrics prometheus.Registerer

@@ -33,8 +33,8 @@ import (
 	"github.com/millrace/millrace/millracetest"
 )
 
-// nodeVariable has the settings of a node's process. Each node is a process of its own, because the parts of the network start goroutines, and a
-// network namespace belongs to a thread.
+// nodeVariable has the settings of a node's process. Each node is a process of its own, because the parts of the
+// network start goroutines, and a network namespace belongs to a thread.
 const nodeVariable = "MILLRACE_TEST_NODE"
 
 func TestMain(m *testing.M) {
@@ -82,7 +82,8 @@ func runNode(text string) error {
 
 const dnsAddress = "10.96.0.10"
 
-// cluster is an API server, two nodes behind a router, and a machine outside, whose packets to the cluster pass the router too.
+// cluster is an API server, two nodes behind a router, and a machine outside, whose packets to the cluster pass the
+// router too.
 type cluster struct {
 	*testing.T
 	kube          *kubernetes.Clientset

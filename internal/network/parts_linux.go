@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// dnsPort is the DNS server's port on the node's address. Pods do not use it: they use port 53 of the service. Port 53 of the
-// node is often in use.
+// dnsPort is the DNS server's port on the node's address. Pods do not use it: they use port 53 of the service. Port 53
+// of the node is often in use.
 const dnsPort = 10053
 
 // errRoot is the error of parts that need root.
@@ -65,7 +65,8 @@ func (o Options) services() part {
 	return p
 }
 
-// tracked is how the kernel tracks connections to services, as kube-proxy sets it by default: else it forgets those that one side has closed after a minute.
+// tracked is how the kernel tracks connections to services, as kube-proxy sets it by default: else it forgets those
+// that one side has closed after a minute.
 var tracked = services.Conntrack{MaxPerCore: 32 << 10, Min: 128 << 10, Established: 24 * time.Hour, CloseWait: time.Hour}
 
 func (o Options) policies() part {

@@ -15,8 +15,8 @@ type Set[P any] struct {
 	building map[reflect.Type]*P // guarded by mu
 }
 
-// New makes a set. fill computes the plan of a type. It gets the plans of other types from of; the plan of a type that refers back to this one may be
-// incomplete until fill has returned.
+// New makes a set. fill computes the plan of a type. It gets the plans of other types from of; the plan of a type that
+// refers back to this one may be incomplete until fill has returned.
 func New[P any](fill func(p *P, t reflect.Type, of func(reflect.Type) *P)) *Set[P] {
 	return &Set[P]{fill: fill}
 }

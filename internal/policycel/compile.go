@@ -34,7 +34,8 @@ type Compiler struct {
 	envs map[Variables]*environment.EnvSet
 }
 
-// plain are the compilers of all webhooks, and of all policies without variables: an environment takes milliseconds to make, and much memory.
+// plain are the compilers of all webhooks, and of all policies without variables: an environment takes milliseconds to
+// make, and much memory.
 var plain = map[environment.Type]func() *Compiler{
 	environment.StoredExpressions: sync.OnceValue(func() *Compiler { return withoutVariables(environment.StoredExpressions) }),
 	environment.NewExpressions:    sync.OnceValue(func() *Compiler { return withoutVariables(environment.NewExpressions) }),
@@ -49,8 +50,8 @@ func Condition(text string) *Expression {
 	return plain[environment.StoredExpressions]().Compile(text, Variables{Authorizer: true}, cel.BoolType)
 }
 
-// New is a compiler for the expressions of a policy, which may have variables. Those that are added must not use what the version before did
-// not know.
+// New is a compiler for the expressions of a policy, which may have variables. Those that are added must not use what
+// the version before did not know.
 func New(added, variables bool) (*Compiler, error) {
 	mode := environment.StoredExpressions
 	if added {

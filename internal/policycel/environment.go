@@ -1,7 +1,9 @@
-// Package policycel compiles the CEL expressions of webhooks and policies, with Kubernetes' own variables and libraries. The API server evaluates
-// what it compiles; the loop that checks the types of policies compiles them for the types of their objects.
+// Package policycel compiles the CEL expressions of webhooks and policies, with Kubernetes' own variables and
+// libraries. The API server evaluates what it compiles; the loop that checks the types of policies compiles them for
+// the types of their objects.
 //
-// An Expression never changes and may be evaluated by many goroutines. A Compiler may be used by many once its variables are complete.
+// An Expression never changes and may be evaluated by many goroutines. A Compiler may be used by many once its
+// variables are complete.
 package policycel
 
 import (
@@ -52,7 +54,8 @@ func of(t *apiservercel.DeclType) *cel.Type {
 	return t.CelType()
 }
 
-// Base is the environment with all libraries of Kubernetes. It is large, and made when the first expression is compiled.
+// Base is the environment with all libraries of Kubernetes. It is large, and made when the first expression is
+// compiled.
 var Base = sync.OnceValue(func() *environment.EnvSet {
 	return environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
 })

@@ -109,7 +109,8 @@ func Marshal(apiVersion, kind string, m Message) ([]byte, error) {
 	return AppendEnvelopeEnd(b), nil
 }
 
-// AppendEnvelope appends the beginning of an envelope, which is followed by size bytes of message and by AppendEnvelopeEnd.
+// AppendEnvelope appends the beginning of an envelope, which is followed by size bytes of message and by
+// AppendEnvelopeEnd.
 func AppendEnvelope(b []byte, apiVersion, kind string, size int) []byte {
 	return AppendHead(AppendEnvelopeStart(b, apiVersion, kind), envelopeRaw, size)
 }

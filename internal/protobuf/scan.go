@@ -1,8 +1,10 @@
-// Package protobuf reads and writes the messages of Kubernetes without their Go types: fields are found by their numbers, and passed on as bytes.
+// Package protobuf reads and writes the messages of Kubernetes without their Go types: fields are found by their
+// numbers, and passed on as bytes.
 //
 // Guarantees:
 //
-//   - A [Scanner] visits the fields that google.golang.org/protobuf/encoding/protowire finds, in their order, and fails where that fails.
+//   - A [Scanner] visits the fields that google.golang.org/protobuf/encoding/protowire finds, in their order, and fails
+//     where that fails.
 //   - Nothing is copied: what is found shares the memory of the message. Appending to it copies it first.
 //   - No message makes a function here panic, or read behind its end.
 //
@@ -104,8 +106,8 @@ func extent(b []byte, at int, number Number, t protowire.Type) (from, to int) {
 	return at, at + n
 }
 
-// Extent returns where a value begins and ends, given where its tag ended. A value of bytes begins after its length. If the message does not contain
-// the whole value, or the type is one that Kubernetes does not use, to is negative.
+// Extent returns where a value begins and ends, given where its tag ended. A value of bytes begins after its length. If
+// the message does not contain the whole value, or the type is one that Kubernetes does not use, to is negative.
 func Extent(b []byte, at int, t protowire.Type) (from, to int) {
 	if at < len(b) && b[at] < 0x80 { // most lengths and numbers are small
 		if t == protowire.VarintType {
@@ -147,7 +149,8 @@ func Last(message []byte, number Number) (f Field, found bool) {
 	return f, found
 }
 
-// Split returns the first field of bytes that has a number, and what is before and after it. If there is none, all is before it.
+// Split returns the first field of bytes that has a number, and what is before and after it. If there is none, all is
+// before it.
 func Split(message []byte, number Number) (before []byte, f Field, after []byte, found bool) {
 	for s := Scan(message); s.Next(); {
 		if s.Number == number && s.Type == protowire.BytesType {

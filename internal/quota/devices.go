@@ -50,8 +50,9 @@ func devicesOf(mode resourcev1.DeviceAllocationMode, count int64) int64 {
 	return 0
 }
 
-// ResourceClaimUse returns what a resource claim with some devices uses of a quota. resourceOf returns the extended resource that a class names, or "": its
-// devices count as that, too. paid is what is already counted for the pod that the claim is for.
+// ResourceClaimUse returns what a resource claim with some devices uses of a quota. resourceOf returns the extended
+// resource that a class names, or "": its devices count as that, too. paid is what is already counted for the pod that
+// the claim is for.
 func ResourceClaimUse(devices map[string]int64, resourceOf func(class string) string, paid corev1.ResourceList) corev1.ResourceList {
 	use := Use(ResourceClaims, nil)
 	add := func(name corev1.ResourceName, n int64) {
@@ -99,8 +100,9 @@ func (s *Special) Before(other *Special) bool {
 	return cmp.Less(s.Name, other.Name)
 }
 
-// PaidBy reports whether the claim is for what is counted for a pod already. It must be the claim that the pod's status names or, while that names none, the
-// pod's first one: a user cannot make more claims for the same pod without paying for them.
+// PaidBy reports whether the claim is for what is counted for a pod already. It must be the claim that the pod's status
+// names or, while that names none, the pod's first one: a user cannot make more claims for the same pod without paying
+// for them.
 func (s *Special) PaidBy(pod *corev1.Pod, first bool) bool {
 	if pod.UID != s.Pod.UID {
 		return false

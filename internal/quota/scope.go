@@ -8,7 +8,8 @@ import (
 	"github.com/millrace/millrace/internal/demand"
 )
 
-// Covers reports whether a quota applies to an object. Scopes select pods, except for one that selects persistent volume claims.
+// Covers reports whether a quota applies to an object. Scopes select pods, except for one that selects persistent
+// volume claims.
 func Covers(q *corev1.ResourceQuota, o any) bool {
 	var all []corev1.ScopedResourceSelectorRequirement
 	for _, s := range q.Spec.Scopes {

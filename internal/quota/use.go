@@ -1,5 +1,5 @@
-// Package quota computes what objects use of a ResourceQuota, for the admission plugin that charges quotas and for the control loop that counts
-// existing objects.
+// Package quota computes what objects use of a ResourceQuota, for the admission plugin that charges quotas and for the
+// control loop that counts existing objects.
 //
 // Its functions read only their arguments, so both get the same result for the same object.
 package quota

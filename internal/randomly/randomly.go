@@ -1,5 +1,5 @@
-// Package randomly gives random tests a seed with which they can be repeated: each run logs its seed, and the environment variable MILLRACE_SEED sets
-// one.
+// Package randomly gives random tests a seed with which they can be repeated: each run logs its seed, and the
+// environment variable MILLRACE_SEED sets one.
 //
 //	MILLRACE_SEED=42 go test ./queue -run TestRandomOperationsMatchTheModel
 package randomly
@@ -14,7 +14,8 @@ import (
 // variable is the environment variable for the seed.
 const variable = "MILLRACE_SEED"
 
-// Seed returns the seed of a random test. A test with several rounds adds the round's number to it, and logs the round that failed.
+// Seed returns the seed of a random test. A test with several rounds adds the round's number to it, and logs the round
+// that failed.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
 	seed, text := rand.Uint64()>>1, os.Getenv(variable)

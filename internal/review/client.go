@@ -1,8 +1,9 @@
-// Package review asks servers elsewhere questions of which Kubernetes calls each a review: it posts one as JSON to the server that a kubeconfig
-// names, and keeps what was answered.
+// Package review asks servers elsewhere questions of which Kubernetes calls each a review: it posts one as JSON to the
+// server that a kubeconfig names, and keeps what was answered.
 //
-// What is guaranteed: what may work later is tried again, five times at most. A Cache keeps an answer as long as its question said, and no longer;
-// errors are not kept. It holds a bounded number of answers, and many who ask the same at a time are one question.
+// What is guaranteed: what may work later is tried again, five times at most. A Cache keeps an answer as long as its
+// question said, and no longer; errors are not kept. It holds a bounded number of answers, and many who ask the same at
+// a time are one question.
 package review
 
 import (

@@ -19,8 +19,8 @@ type API interface {
 	Bind(ctx context.Context, pod *plugin.Pod, node string) error
 	// Read returns the pod's current state.
 	Read(ctx context.Context, key types.NamespacedName) (*corev1.Pod, error)
-	// Report writes into the pod's status. It fails with a conflict if the pod has changed since the given version, because
-	// the status might be outdated.
+	// Report writes into the pod's status. It fails with a conflict if the pod has changed since the given version,
+	// because the status might be outdated.
 	Report(ctx context.Context, pod *plugin.Pod, status Status) error
 	// Preempt adds a condition to the status of a victim, and deletes the pod.
 	Preempt(ctx context.Context, victim *plugin.Pod, condition corev1.PodCondition) error

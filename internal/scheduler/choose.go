@@ -16,9 +16,9 @@ import (
 	"github.com/millrace/millrace/internal/scheduler/plugin"
 )
 
-// chooser decides about pods, one after the other: which node one gets, or what may make room for it. It changes what is known, and
-// sends nothing but questions to extenders. One goroutine uses it; what it keeps is guarded by the lock of the knowledge all the same,
-// because engines are.
+// chooser decides about pods, one after the other: which node one gets, or what may make room for it. It changes what
+// is known, and sends nothing but questions to extenders. One goroutine uses it; what it keeps is guarded by the lock
+// of the knowledge all the same, because engines are.
 type chooser struct {
 	*knowledge
 	random   *rand.Rand
@@ -135,8 +135,8 @@ func (c *chooser) retryLater(entry *backlog.Entry, p *profile, message string, n
 	c.options.Metrics.Attempt(p.SchedulerName, Failed, time.Since(now))
 }
 
-// unplaced makes a pod unschedulable that found no node, and reports why. rule is the rule that has refused all nodes at
-// once, if any.
+// unplaced makes a pod unschedulable that found no node, and reports why. rule is the rule that has refused all nodes
+// at once, if any.
 func (c *chooser) unplaced(d *decision, failure *placement.Failure, rule string, now time.Time) {
 	message := failure.Error()
 	var nominated *string
@@ -154,8 +154,8 @@ func (c *chooser) unplaced(d *decision, failure *placement.Failure, rule string,
 	c.options.Metrics.Attempt(d.profile.SchedulerName, Unschedulable, time.Since(now))
 }
 
-// afterFailure decides what may let the pod be placed later: claims are released or other pods preempted. It returns a note for the
-// pod's message.
+// afterFailure decides what may let the pod be placed later: claims are released or other pods preempted. It returns a
+// note for the pod's message.
 func (c *chooser) afterFailure(d *decision, rule string) (note string, nominated *string) {
 	if last := d.profile.lastRule(); rule != "" && last != "" && rule != last {
 		// Then kube-scheduler's rule for devices has not checked the pod, and says so before preemption is tried.

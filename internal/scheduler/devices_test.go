@@ -285,7 +285,8 @@ func TestASelectorThatFailsIsAnError(t *testing.T) {
 	})
 }
 
-// TestASelectorThatFailsOnOneNodeIsAnError: the pod could go to the other node, which is better. Then its owner would not learn of the error.
+// TestASelectorThatFailsOnOneNodeIsAnError: the pod could go to the other node, which is better. Then its owner would
+// not learn of the error.
 func TestASelectorThatFailsOnOneNodeIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := deviceWorld()

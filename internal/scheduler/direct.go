@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// direct sends the requests that each pod needs without client-go's work around a request, which costs as much as the request
-// itself.
+// direct sends the requests that each pod needs without client-go's work around a request, which costs as much as the
+// request itself.
 type direct struct {
 	client *http.Client
 	base   string

@@ -146,13 +146,13 @@ func askExtenders(ctx context.Context, asked []*extender.Extender, pod *corev1.P
 }
 
 // refused records why nodes are refused.
-func (c *extenderResult) refused(e *extender.Extender, answer extender.Answer) {
+func (er *extenderResult) refused(e *extender.Extender, answer extender.Answer) {
 	for name, reason := range answer.Unresolvable {
-		c.verdicts = append(c.verdicts, &plugin.Verdict{Plugin: e.Name(), Reasons: []string{reason}, Lasting: true})
+		er.verdicts = append(er.verdicts, &plugin.Verdict{Plugin: e.Name(), Reasons: []string{reason}, Lasting: true})
 		delete(answer.Refused, name)
 	}
 	for _, reason := range answer.Refused {
-		c.verdicts = append(c.verdicts, &plugin.Verdict{Plugin: e.Name(), Reasons: []string{reason}})
+		er.verdicts = append(er.verdicts, &plugin.Verdict{Plugin: e.Name(), Reasons: []string{reason}})
 	}
 }
 

@@ -108,7 +108,8 @@ func (w *world) equip(node, name, amount string) {
 	}
 }
 
-// extendedClaim describes the claim that a pod's status names: what it requests, and which container uses which request.
+// extendedClaim describes the claim that a pod's status names: what it requests, and which container uses which
+// request.
 func (w *world) extendedClaim(t *testing.T, pod string) string {
 	t.Helper()
 	object, err := w.Read(t.Context(), keyOf(pod))
@@ -181,7 +182,8 @@ func TestExtendedResourcesAreClaimedWhereNodesHaveNone(t *testing.T) {
 	})
 }
 
-// Init containers use the devices of containers that begin later, and share one request for what they need beyond these.
+// Init containers use the devices of containers that begin later, and share one request for what they need beyond
+// these.
 func TestContainersOfAPodShareDevices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := cardWorld()

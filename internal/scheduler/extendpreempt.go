@@ -30,8 +30,8 @@ func (c *chooser) askedToPreempt(pod *cluster.Pod) ([]*extender.Extender, *corev
 // errNoCandidate is the message when extenders have left no node.
 var errNoCandidate = errors.New("no candidate node for preemption")
 
-// agree lets extenders choose among candidates. No lock is held while they are called, so pods and nodes that were deleted
-// meanwhile are removed afterwards.
+// agree lets extenders choose among candidates. No lock is held while they are called, so pods and nodes that were
+// deleted meanwhile are removed afterwards.
 func (c *chooser) agree(asked []*extender.Extender, object *corev1.Pod, found []preemption.Candidate) (*preemption.Candidate, error) {
 	victims := make(map[string]extender.Victims, len(found))
 	pods := make(map[string]map[string]*corev1.Pod, len(found)) // of a node, by UID

@@ -18,8 +18,9 @@ import (
 	"github.com/millrace/millrace/internal/scheduler/plugin"
 )
 
-// A run of the scheduler has three parts, of which each uses only those before it: what is known of the cluster and which pods wait
-// (knowledge), which node a pod gets or which pods must go for it (chooser), and carrying that out (binder).
+// A run of the scheduler has three parts, of which each uses only those before it: what is known of the cluster and
+// which pods wait (knowledge), which node a pod gets or which pods must go for it (chooser), and carrying that out
+// (binder).
 
 // knowledge is what a run knows of the cluster, and the pods that wait.
 type knowledge struct {
@@ -82,7 +83,8 @@ func (k *knowledge) read(readers []cluster.PodReader) {
 	}
 }
 
-// lastRule returns the name of the last pod rule if it is reported after the others, like that for devices; otherwise "".
+// lastRule returns the name of the last pod rule if it is reported after the others, like that for devices; otherwise
+// "".
 func (p *profile) lastRule() string {
 	for _, r := range p.compiled.Pods {
 		if _, late := r.Plugin.(plugin.Late); late {

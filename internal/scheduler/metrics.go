@@ -11,8 +11,8 @@ import (
 // Metrics receives the scheduler's measurements. Its methods must be fast; some are called while the state of the
 // cluster is locked.
 type Metrics interface {
-	// Attempt is called for each attempt to place a pod. took is the time until the decision, or, for Scheduled, until the
-	// binding was confirmed.
+	// Attempt is called for each attempt to place a pod. took is the time until the decision, or, for Scheduled, until
+	// the binding was confirmed.
 	Attempt(profile string, result Result, took time.Duration)
 	// Decided is called with the duration of each decision, successful or not.
 	Decided(took time.Duration)
@@ -21,8 +21,8 @@ type Metrics interface {
 	Bound(attempts int, waited time.Duration, timedOut bool)
 	// Pending is called with the number of pods in one part of the queue: active, backoff, unschedulable or gated.
 	Pending(queue string, pods int)
-	// Count is called with a function that counts what the scheduler knows, and with nil when it stops. The function is for scrapes: it
-	// looks at all pods.
+	// Count is called with a function that counts what the scheduler knows, and with nil when it stops. The function is
+	// for scrapes: it looks at all pods.
 	Count(now func() Counts)
 	// PreemptionAttempt is called when victims are searched for.
 	PreemptionAttempt()
@@ -42,8 +42,8 @@ type Metrics interface {
 
 // ProfileMetrics receives the measurements for the pods of one profile.
 type ProfileMetrics interface {
-	// Ran is called when an extension point was passed. Nodes are filtered and scored in one step, which counts as Filter. Points at which
-	// there was nothing to do may be left out.
+	// Ran is called when an extension point was passed. Nodes are filtered and scored in one step, which counts as
+	// Filter. Points at which there was nothing to do may be left out.
 	Ran(point Point, status PointStatus, took time.Duration)
 	// RanRule is called for some of the calls of a rule.
 	RanRule(rule string, point Point, status PointStatus, took time.Duration)

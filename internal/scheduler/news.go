@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// news are changes of pods and nodes that the state does not have yet. The informers' handlers leave them here and go on, and who locks the state takes
-// them in first. A handler that waited for the lock with each would fall behind: the loop, which always has something to decide, takes the lock again
-// before anybody wakes up. It would decide on pods while more important ones wait to be heard of.
+// news are changes of pods and nodes that the state does not have yet. The informers' handlers leave them here and go
+// on, and who locks the state takes them in first. A handler that waited for the lock with each would fall behind: the
+// loop, which always has something to decide, takes the lock again before anybody wakes up. It would decide on pods
+// while more important ones wait to be heard of.
 type news struct {
 	mu      sync.Mutex
 	waiting []func() (event string) // guarded by mu
@@ -17,7 +18,8 @@ type news struct {
 // mostNews bounds what waits: more is taken in by who brings it.
 const mostNews = 1024
 
-// tell leaves a change, which is made with the lock held. It returns kube-scheduler's name of the event, or "" if that has none.
+// tell leaves a change, which is made with the lock held. It returns kube-scheduler's name of the event, or "" if that
+// has none.
 func (k *knowledge) tell(change func() (event string)) {
 	k.news.mu.Lock()
 	k.news.waiting = append(k.news.waiting, change)

@@ -38,8 +38,8 @@ type nominatedAdmission struct {
 	kept    *besideNominated // nil if nothing can be kept for the pod
 }
 
-// besideNominated are verdicts of nominatedAdmission that pods share, by the indexes of nodes. While many pods wait for the capacity that their
-// victims leave, each other pod finds all these nodes free, and must not have them.
+// besideNominated are verdicts of nominatedAdmission that pods share, by the indexes of nodes. While many pods wait for
+// the capacity that their victims leave, each other pod finds all these nodes free, and must not have them.
 type besideNominated struct {
 	place    uint64 // the position in the state's log of changes
 	verdicts []*plugin.Verdict

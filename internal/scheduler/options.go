@@ -25,8 +25,8 @@ type Options struct {
 	Watched Watched
 	// API sends the scheduler's requests.
 	API API
-	// Writer writes the decisions of pod rules, for example about volumes. nil means that pods with such decisions are not
-	// bound.
+	// Writer writes the decisions of pod rules, for example about volumes. nil means that pods with such decisions are
+	// not bound.
 	Writer plugin.Writer
 	// Recorder records events about pods. nil means no events.
 	Recorder loop.Recorder

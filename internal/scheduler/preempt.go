@@ -20,8 +20,9 @@ const (
 
 var unhelpful = &plugin.Verdict{Reasons: []string{"Preemption is not helpful for scheduling"}, Lasting: true}
 
-// preempt finds victims for a pod without a suitable node. It returns a note for the pod's message, the node to which the pod is
-// nominated (nil if that does not change), and the victims, which are to be deleted. hopeless means that preemption helps on no node.
+// preempt finds victims for a pod without a suitable node. It returns a note for the pod's message, the node to which
+// the pod is nominated (nil if that does not change), and the victims, which are to be deleted. hopeless means that
+// preemption helps on no node.
 func (c *chooser) preempt(p *profile, pod *cluster.Pod, x placement.Extra, hopeless bool) (
 	note string, nominated *string, victims *preemption.Candidate,
 ) {
@@ -78,13 +79,14 @@ func (c *chooser) awaitsVictims(p *profile, pod *cluster.Pod, x placement.Extra,
 	return v == nil || !v.Lasting
 }
 
-// searchVictims finds the best node for a preemption. The search starts at a random node, so that not all pods compare the same ones.
+// searchVictims finds the best node for a preemption. The search starts at a random node, so that not all pods compare
+// the same ones.
 func (c *chooser) searchVictims(p *profile, pod *cluster.Pod, x placement.Extra) (*preemption.Candidate, []*plugin.Verdict, error) {
 	trial, reserved := p.engine.Try(pod.Shape), &nominatedAdmission{state: &c.state, profile: p, pod: pod}
 	search := &preemption.Search{
 		State: &c.state, Pod: pod, Budgets: c.budgets.all(), Cache: c.candidateCache(p, pod, x),
-		// If pods are nominated to the node the filters are called twice: with these pods, because they will need capacity,
-		// and without them, because they may never come.
+		// If pods are nominated to the node the filters are called twice: with these pods, because they will need
+		// capacity, and without them, because they may never come.
 		Filter: func(node *cluster.Node) *plugin.Verdict {
 			if v := trial.Verdict(node); v != nil {
 				return v

@@ -96,10 +96,10 @@ func (e *evictions) Preempt(_ context.Context, victim *cluster.Pod, _ corev1.Pod
 	return nil
 }
 
-// BenchmarkPreempt lets 1,000 pods preempt others among 20,000, while 2,000 ordinary pods arrive, one each millisecond, for
-// which there is capacity elsewhere. It reports the number of preempting pods per second, and how long ordinary pods wait. Every
-// other one is more important than the preempting pods, and waits as long as one of them holds up the scheduler; the others
-// have their turn after all the preempting pods that wait.
+// BenchmarkPreempt lets 1,000 pods preempt others among 20,000, while 2,000 ordinary pods arrive, one each millisecond,
+// for which there is capacity elsewhere. It reports the number of preempting pods per second, and how long ordinary
+// pods wait. Every other one is more important than the preempting pods, and waits as long as one of them holds up the
+// scheduler; the others have their turn after all the preempting pods that wait.
 func BenchmarkPreempt(b *testing.B) {
 	const full, each, free, high, ordinary = 5000, 4, 100, 1000, 2000
 	orders := []struct {

@@ -76,7 +76,8 @@ func TestAPodWithALowerPriorityLeaves(t *testing.T) {
 		if c := victim.Status.Conditions[0]; c.Type != corev1.DisruptionTarget || c.Reason != "PreemptionByScheduler" || c.Message != message {
 			t.Errorf("condition of the victim: %+v", c)
 		}
-		// While the victim terminates no other pod is preempted, and pods with a lower priority do not get the capacity.
+		// While the victim terminates no other pod is preempted, and pods with a lower priority do not get the
+		// capacity.
 		w.pods.Add(ranked("late", "1", 9))
 		time.Sleep(time.Minute)
 		if got := w.leaving(); !slices.Equal(got, []string{"low", "middle"}) {
@@ -289,7 +290,8 @@ func TestManyPreemptAtOnce(t *testing.T) {
 	})
 }
 
-// Capacity that is kept for a nominated pod is refused to others, again and again, and theirs as soon as that pod is gone.
+// Capacity that is kept for a nominated pod is refused to others, again and again, and theirs as soon as that pod is
+// gone.
 func TestCapacityForANominatedPodIsFreeWithoutIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

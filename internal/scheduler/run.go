@@ -17,7 +17,8 @@ func newBinder(k *knowledge) *binder {
 	return &binder{knowledge: k, evictors: make(chan struct{}, k.options.Parallelism)}
 }
 
-// run carries out the decisions of a chooser until ctx ends: pods are chosen for one after the other, and many are bound at a time.
+// run carries out the decisions of a chooser until ctx ends: pods are chosen for one after the other, and many are
+// bound at a time.
 func (b *binder) run(ctx context.Context, c *chooser) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -87,7 +88,8 @@ func (b *binder) grace(ctx, binding context.Context, stop context.CancelFunc) {
 	}
 }
 
-// next waits for a pod that gets a node. Meanwhile it makes room for those that get none. It returns false when ctx ends.
+// next waits for a pod that gets a node. Meanwhile it makes room for those that get none. It returns false when ctx
+// ends.
 func (b *binder) next(ctx, binding context.Context, c *chooser) (decision, bool) {
 	for ctx.Err() == nil {
 		d, next := c.attempt(time.Now())

@@ -12,8 +12,8 @@ func (k *knowledge) wakeFor(change cluster.Change, node *cluster.Node) {
 	k.wakeSomeFor(change, node, nil)
 }
 
-// wakeSomeFor is wakeFor for those pods for which some is true; nil means all. Capacity that a removed pod has freed is not
-// offered to other pods if it is for the pods that are nominated to that node.
+// wakeSomeFor is wakeFor for those pods for which some is true; nil means all. Capacity that a removed pod has freed is
+// not offered to other pods if it is for the pods that are nominated to that node.
 func (k *knowledge) wakeSomeFor(change cluster.Change, node *cluster.Node, some func(*cluster.Pod) bool) {
 	if change == 0 {
 		return

@@ -40,7 +40,8 @@ type world struct {
 	overfull func(node string, pods []string)
 	// preemptFault, if set, returns the error of a preemption.
 	preemptFault func() error
-	// specialFault, if set, returns the error of a request for an extended resource claim: create, change, tell or delete.
+	// specialFault, if set, returns the error of a request for an extended resource claim: create, change, tell or
+	// delete.
 	specialFault func(request string) error
 	made         int // guarded by mu: the number of generated names
 	// claimFault, if set, returns the error of a write of a claim.

@@ -1,5 +1,5 @@
-// Package seam lets the tests of this module wrap parts of a cluster that they start. A context carries functions that wrap a part, such as the
-// store; Start calls them when it builds that part.
+// Package seam lets the tests of this module wrap parts of a cluster that they start. A context carries functions that
+// wrap a part, such as the store; Start calls them when it builds that part.
 //
 // It is for tests only: the product wraps nothing.
 package seam

@@ -2,8 +2,8 @@ package tree
 
 import "slices"
 
-// Sizes of a node. A change after a snapshot copies a node of each level: 4 KB in all with 100,000 items. Larger nodes are no faster to search and
-// copy more; smaller ones copy less but are slower.
+// Sizes of a node. A change after a snapshot copies a node of each level: 4 KB in all with 100,000 items. Larger nodes
+// are no faster to search and copy more; smaller ones copy less but are slower.
 const (
 	maxItems = 31
 	minItems = maxItems / 2
@@ -79,8 +79,8 @@ func (t *Tree[K, E]) insert(n *node[E], key K, e E) (old E, replaced bool) {
 	return old, replaced
 }
 
-// split divides child i of n, which is full, before key is inserted. If keys come in ascending order, as when a cache is filled, the nodes left
-// behind are full and not half full.
+// split divides child i of n, which is full, before key is inserted. If keys come in ascending order, as when a cache
+// is filled, the nodes left behind are full and not half full.
 func (t *Tree[K, E]) split(n *node[E], i int, key K) {
 	left := t.ownChild(n, i)
 	mid := maxItems / 2
@@ -101,8 +101,8 @@ func (t *Tree[K, E]) split(n *node[E], i int, key K) {
 	n.children = slices.Insert(n.children, i+1, right)
 }
 
-// remove removes key, which is below n. A node gets an additional item before the descent into it, so that nothing has to be repaired on the way
-// back.
+// remove removes key, which is below n. A node gets an additional item before the descent into it, so that nothing has
+// to be repaired on the way back.
 func (t *Tree[K, E]) remove(n *node[E], key K) E {
 	i, found := t.find(n, key)
 	if n.children == nil {

@@ -1,11 +1,13 @@
 // Package tree is a sorted set that can be frozen in O(1), for caches that are read at one state while they change.
 //
-// It exists because the available packages have one of two problems. Some keep replaced items alive in the unused half of a split node's array, which
-// for the objects of a cache means kilobytes each. Others cannot compute the rank of an item.
+// It exists because the available packages have one of two problems. Some keep replaced items alive in the unused half
+// of a split node's array, which for the objects of a cache means kilobytes each. Others cannot compute the rank of an
+// item.
 package tree
 
-// Tree is a B-tree of items E, ordered by their keys K. A tree copies the nodes that it changes and does not own. A tree is not safe for concurrent
-// use, with one exception: it may be read while it is being frozen. A frozen tree may be read by any number of goroutines.
+// Tree is a B-tree of items E, ordered by their keys K. A tree copies the nodes that it changes and does not own. A
+// tree is not safe for concurrent use, with one exception: it may be read while it is being frozen. A frozen tree may
+// be read by any number of goroutines.
 type Tree[K, E any] struct {
 	compare func(item *E, key K) int
 	root    *node[E]
@@ -15,7 +17,8 @@ type Tree[K, E any] struct {
 // owner has an identity and nothing else. It must not have size zero, or all owners might have the same address.
 type owner struct{ _ byte }
 
-// New makes an empty tree. compare returns a negative number if an item comes before a key, zero if it has that key, a positive number otherwise.
+// New makes an empty tree. compare returns a negative number if an item comes before a key, zero if it has that key, a
+// positive number otherwise.
 func New[K, E any](compare func(item *E, key K) int) Tree[K, E] {
 	return Tree[K, E]{compare: compare}
 }
@@ -66,7 +69,8 @@ func (t *Tree[K, E]) Ascend(from K, yield func(E) bool) {
 	}
 }
 
-// Before returns the number of items before the first one for which beyond is true. beyond must be true for all later items, too.
+// Before returns the number of items before the first one for which beyond is true. beyond must be true for all later
+// items, too.
 func (t *Tree[K, E]) Before(beyond func(item *E) bool) (count int) {
 	for n := t.root; n != nil; {
 		i := search(n.items, beyond)

@@ -1,4 +1,5 @@
-// Package workers reuses goroutines: on a new goroutine a deep task makes the stack grow several times, which can take a twentieth of the task's time.
+// Package workers reuses goroutines: on a new goroutine a deep task makes the stack grow several times, which can take
+// a twentieth of the task's time.
 package workers
 
 import "sync"
@@ -18,47 +19,47 @@ type Pool struct {
 const maxIdle = 64
 
 // Start runs a task on a goroutine. After Close only tasks may start other tasks.
-func (c *Pool) Start(t Task) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if n := len(c.waiting); n > 0 {
-		c.waiting[n-1] <- t
-		c.waiting[n-1] = nil
-		c.waiting = c.waiting[:n-1]
+func (p *Pool) Start(t Task) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := len(p.waiting); n > 0 {
+		p.waiting[n-1] <- t
+		p.waiting[n-1] = nil
+		p.waiting = p.waiting[:n-1]
 		return
 	}
-	c.working.Go(func() { c.work(t) })
+	p.working.Go(func() { p.work(t) })
 }
 
 // work runs one task after the other.
-func (c *Pool) work(t Task) {
+func (p *Pool) work(t Task) {
 	for next := make(chan Task, 1); t != nil; t = <-next {
 		t.Do()
-		if !c.wait(next) {
+		if !p.wait(next) {
 			return
 		}
 	}
 }
 
 // wait makes the goroutine available for another task; false if there are enough idle ones.
-func (c *Pool) wait(next chan Task) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed || len(c.waiting) >= maxIdle {
+func (p *Pool) wait(next chan Task) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || len(p.waiting) >= maxIdle {
 		return false
 	}
-	c.waiting = append(c.waiting, next)
+	p.waiting = append(p.waiting, next)
 	return true
 }
 
 // Close ends the idle goroutines, and waits until the last task is done.
-func (c *Pool) Close() {
-	c.mu.Lock()
-	c.closed = true
-	for _, next := range c.waiting {
+func (p *Pool) Close() {
+	p.mu.Lock()
+	p.closed = true
+	for _, next := range p.waiting {
 		close(next)
 	}
-	c.waiting = nil
-	c.mu.Unlock()
-	c.working.Wait()
+	p.waiting = nil
+	p.mu.Unlock()
+	p.working.Wait()
 }

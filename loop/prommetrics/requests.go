@@ -1,8 +1,8 @@
-// Package prommetrics counts the requests and elections of a process for Prometheus, under the names of Kubernetes' components:
-// rest_client_requests_total, leader_election_master_status and so on.
+// Package prommetrics counts the requests and elections of a process for Prometheus, under the names of Kubernetes'
+// components: rest_client_requests_total, leader_election_master_status and so on.
 //
-// What is guaranteed: measuring a request looks its counters up once for each method and status code; after that it adds to them. The label
-// host is the API server's.
+// What is guaranteed: measuring a request looks its counters up once for each method and status code; after that it
+// adds to them. The label host is the API server's.
 package prommetrics
 
 import (
@@ -53,8 +53,8 @@ func NewRequests(r prometheus.Registerer) (*Requests, error) {
 	return m, nil
 }
 
-// Measure counts the requests of clients that are made from the configuration. The returned function takes the time that a request has
-// waited for a rate limit.
+// Measure counts the requests of clients that are made from the configuration. The returned function takes the time
+// that a request has waited for a rate limit.
 func (m *Requests) Measure(config *rest.Config) (waited func(method string, took time.Duration)) {
 	host := config.Host
 	if u, _, err := rest.DefaultServerUrlFor(config); err == nil {
@@ -126,15 +126,15 @@ type measured struct {
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t *measured) RoundTrip(r *http.Request) (*http.Response, error) {
+func (m *measured) RoundTrip(r *http.Request) (*http.Response, error) {
 	began := time.Now()
-	answer, err := t.next.RoundTrip(r)
+	answer, err := m.next.RoundTrip(r)
 	method, code := cmp.Or(r.Method, http.MethodGet), 0
 	if err == nil {
 		code = answer.StatusCode
 	}
-	v := t.meter.verb(method)
-	t.meter.count(method, v, code).Inc()
+	v := m.meter.verb(method)
+	m.meter.count(method, v, code).Inc()
 	v.took.Observe(time.Since(began).Seconds())
 	v.size.Observe(float64(max(r.ContentLength, 0)))
 	if err == nil && answer.ContentLength >= 0 {

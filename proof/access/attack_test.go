@@ -29,8 +29,8 @@ import (
 // secretValue is the content of a secret that no attacker may read.
 const secretValue = "dHJlYXN1cmU="
 
-// startWithSecret starts a cluster with a secret, and a service account "robot" in the namespace default that may read config maps
-// there and a path.
+// startWithSecret starts a cluster with a secret, and a service account "robot" in the namespace default that may read
+// config maps there and a path.
 func startWithSecret(t *testing.T, o millrace.Options) *cluster {
 	t.Helper()
 	o.Controllers, o.NoScheduler = []string{}, true

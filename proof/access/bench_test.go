@@ -50,8 +50,8 @@ func running(b *testing.B, o millrace.Options) (*millrace.Cluster, kubernetes.In
 	return c, k
 }
 
-// BenchmarkGet measures a get by a client with a certificate: without authorization, with RBAC, and with RBAC and audit. Server and client are one
-// process, and their CPU time counts together.
+// BenchmarkGet measures a get by a client with a certificate: without authorization, with RBAC, and with RBAC and
+// audit. Server and client are one process, and their CPU time counts together.
 func BenchmarkGet(b *testing.B) {
 	directory := b.TempDir()
 	policy := filepath.Join(directory, "policy.yaml")

@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// A body of another namespace is refused, so that nobody who is allowed something in one namespace is believed to have been so in another.
+// A body of another namespace is refused, so that nobody who is allowed something in one namespace is believed to have
+// been so in another.
 func TestTheBodyOfAnActionIsOfTheNamespaceOfItsPath(t *testing.T) {
 	c := startAPIServer(t)
 	c.account("robot")

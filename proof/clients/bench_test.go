@@ -160,8 +160,8 @@ func BenchmarkListPods(b *testing.B) {
 	}
 }
 
-// BenchmarkFanOut writes config maps that 1,000 watchers read, over TLS and HTTP/2, from the same process. The result is
-// the cost of a delivery for both ends together.
+// BenchmarkFanOut writes config maps that 1,000 watchers read, over TLS and HTTP/2, from the same process. The result
+// is the cost of a delivery for both ends together.
 func BenchmarkFanOut(b *testing.B) {
 	for _, size := range []int{200, 1 << 10, 6 << 10} {
 		for _, encoding := range []string{"identity", "gzip"} {

@@ -31,10 +31,10 @@ func newTarget(f *testing.F) *target {
 }
 
 // ask sends a request. The answer must be a success or an error of the client.
-func (x *target) ask(t *testing.T, method, path, query, body string, header ...string) {
+func (ta *target) ask(t *testing.T, method, path, query, body string, header ...string) {
 	t.Helper()
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	ta.mu.Lock()
+	defer ta.mu.Unlock()
 	r := &http.Request{Method: method, URL: &url.URL{Path: path, RawQuery: query}, Proto: "HTTP/2.0", ProtoMajor: 2, Header: http.Header{},
 		Body: http.NoBody, RemoteAddr: "192.0.2.1:1"}
 	if body != "" {
@@ -46,7 +46,7 @@ func (x *target) ask(t *testing.T, method, path, query, body string, header ...s
 	}
 	r = r.WithContext(auth.WithUser(t.Context(), auth.User{Name: "root", Groups: []string{auth.Masters}}))
 	w := httptest.NewRecorder()
-	x.house.api.ServeHTTP(w, r)
+	ta.house.api.ServeHTTP(w, r)
 	// The server waits for a future resource version, and then asks the client to retry.
 	if w.Code >= 500 && w.Code != http.StatusGatewayTimeout {
 		t.Errorf("%s %q ? %q %q: %d %.300s", method, path, query, body, w.Code, w.Body)

@@ -55,9 +55,9 @@ func TestAFullServerSaysWhenToComeAgain(t *testing.T) {
 // trickle is a body that never ends.
 type trickle struct{ ctx context.Context }
 
-func (b trickle) Read(p []byte) (int, error) {
-	<-b.ctx.Done()
-	return 0, b.ctx.Err()
+func (t trickle) Read(p []byte) (int, error) {
+	<-t.ctx.Done()
+	return 0, t.ctx.Err()
 }
 
 func TestASlowBodyDoesNotKeepItsPlace(t *testing.T) {

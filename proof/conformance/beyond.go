@@ -8,8 +8,8 @@ type group struct {
 	tests []string // regular expressions
 }
 
-// beyondHollow are the tests that hollow nodes cannot pass, or pass without having tested anything: nothing listens at the address of a hollow pod,
-// its containers do only what its annotations say, and it has no files.
+// beyondHollow are the tests that hollow nodes cannot pass, or pass without having tested anything: nothing listens at
+// the address of a hollow pod, its containers do only what its annotations say, and it has no files.
 var beyondHollow = []group{
 	{"something must answer at the address of a pod or of a service", []string{
 		`[wW]ebhook`, `\] Aggregator `, `CustomResourceFieldSelectors`, `ServiceAccountIssuerDiscovery`,

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// runHollow runs the tests that hollow nodes can pass, or those of them that take little time, on the suite's cluster or on one that it starts.
+// runHollow runs the tests that hollow nodes can pass, or those of them that take little time, on the suite's cluster
+// or on one that it starts.
 func runHollow(ctx context.Context, s suite, dir string, quick bool) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -161,8 +161,8 @@ func (k kit) openModule(ctx context.Context, m module) (string, error) {
 	return dir, os.WriteFile(filepath.Join(dir, "go.mod"), []byte(text), 0o644)
 }
 
-// replacements returns a module's own replacements, which only hold if it is the main module. For the directories of Kubernetes' repository it has the
-// published versions of the same code.
+// replacements returns a module's own replacements, which only hold if it is the main module. For the directories of
+// Kubernetes' repository it has the published versions of the same code.
 func (k kit) replacements(ctx context.Context, requires string) (string, error) {
 	source, err := k.source(ctx, requires)
 	if err != nil {

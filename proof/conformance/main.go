@@ -1,4 +1,5 @@
-// The command conformance runs Kubernetes' own end-to-end tests, by default the 446 by which a cluster is certified, and prints how many pass.
+// The command conformance runs Kubernetes' own end-to-end tests, by default the 446 by which a cluster is certified,
+// and prints how many pass.
 //
 //	go run ./proof/conformance DIRECTORY                        all conformance tests on two nodes, which it starts and removes
 //	go run ./proof/conformance --focus 'StatefulSet' DIRECTORY   some of them
@@ -9,9 +10,10 @@
 //
 // The status is 1 if a test fails, and 3 if the tests cannot be built because their module cannot be downloaded.
 //
-// It builds everything itself: the tests and their tools from Kubernetes' published module, a containerd from its own, and the images that the tests
-// name from Debian's packages (kit.go, root.go, images.go). DIRECTORY keeps what was built for the next run, and the logs. It needs Linux, root and
-// 15 GB; the first run builds for some 30 minutes on two processors.
+// It builds everything itself: the tests and their tools from Kubernetes' published module, a containerd from its own,
+// and the images that the tests name from Debian's packages (kit.go, root.go, images.go). DIRECTORY keeps what was
+// built for the next run, and the logs. It needs Linux, root and 15 GB; the first run builds for some 30 minutes on two
+// processors.
 package main
 
 import (

@@ -31,8 +31,8 @@ func (k kit) blob(digest string) string {
 	return k.path(blobDirectory, strings.Replace(digest, ":", "-", 1))
 }
 
-// serveRegistry serves the images of a kit to pull, on the loopback of the network namespace in which it runs. Tags say nothing: the tests name several
-// versions of some images, and all are the same here.
+// serveRegistry serves the images of a kit to pull, on the loopback of the network namespace in which it runs. Tags say
+// nothing: the tests name several versions of some images, and all are the same here.
 func serveRegistry(dir string) error {
 	k := kit{dir: dir}
 	b, err := os.ReadFile(k.path(indexFile))

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// One root directory serves all images: Debian, with busybox's applets behind its own programs, and the programs of the tests. An image of a test
-// differs in what it runs, and in some files on top.
+// One root directory serves all images: Debian, with busybox's applets behind its own programs, and the programs of the
+// tests. An image of a test differs in what it runs, and in some files on top.
 
 // packages of the root directory: what the tests call in their images.
 const rootPackages = "bash,bind9-dnsutils,busybox-static,ca-certificates,curl,iproute2,iputils-ping,netcat-openbsd,nginx-light,procps,socat,wget"
@@ -39,8 +39,8 @@ import (
 func main() { fmt.Println("Effective uid:", os.Geteuid()) }
 `
 
-// chooseShell is the shell of the image busybox. Some tests expect the words of busybox's shell; others pass variables whose names no shell accepts, which
-// Debian's busybox drops and bash passes on.
+// chooseShell is the shell of the image busybox. Some tests expect the words of busybox's shell; others pass variables
+// whose names no shell accepts, which Debian's busybox drops and bash passes on.
 const chooseShell = `package main
 
 import (

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// usage is what a process has used: its resident memory now and at most, the part of it now that is no page of a file, and its CPU time.
+// usage is what a process has used: its resident memory now and at most, the part of it now that is no page of a file,
+// and its CPU time.
 type usage struct {
 	command            string
 	now, most, private int // KiB

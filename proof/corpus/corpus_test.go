@@ -1,4 +1,5 @@
-// Package corpus_test replays the recorded stories of internal/corpus and compares the server's answers with the recorded ones.
+// Package corpus_test replays the recorded stories of internal/corpus and compares the server's answers with the
+// recorded ones.
 package corpus_test
 
 import (

@@ -73,8 +73,8 @@ func versionIn(object string) string {
 	return version
 }
 
-// BenchmarkBesideConfigMaps compares the server's work for custom resources with that for config maps of the same size, in turns,
-// without a connection.
+// BenchmarkBesideConfigMaps compares the server's work for custom resources with that for config maps of the same size,
+// in turns, without a connection.
 func BenchmarkBesideConfigMaps(b *testing.B) {
 	config := millracetest.API(b)
 	config.QPS = -1
@@ -158,7 +158,8 @@ func processorTime() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// BenchmarkListsOfManyObjects compares lists of 10,000 custom resources with lists of as many config maps of the same size.
+// BenchmarkListsOfManyObjects compares lists of 10,000 custom resources with lists of as many config maps of the same
+// size.
 func BenchmarkListsOfManyObjects(b *testing.B) {
 	config := millracetest.API(b)
 	config.QPS = -1
@@ -222,7 +223,8 @@ func largeDefinition(n int) string {
 		"replicas":{"type":"integer","default":1,"minimum":0}%s}},"status":{"type":"object","properties":{"note":%s}}}}}}]}}`, n, n, n, n, n, fields.String(), text)
 }
 
-// BenchmarkDefinitionUntilItsFirstObject is how much CPU time a large definition takes until its first object is stored.
+// BenchmarkDefinitionUntilItsFirstObject is how much CPU time a large definition takes until its first object is
+// stored.
 func BenchmarkDefinitionUntilItsFirstObject(b *testing.B) {
 	config := millracetest.API(b)
 	config.QPS = -1

@@ -18,7 +18,8 @@ import (
 	"github.com/millrace/millrace/proof/internal/etcdtest"
 )
 
-// definitionOf returns a definition in a group with names as in YAML, which anybody who may create definitions can approve.
+// definitionOf returns a definition in a group with names as in YAML, which anybody who may create definitions can
+// approve.
 func definitionOf(t *testing.T, plural, group, version, scope, names string) *unstructured.Unstructured {
 	t.Helper()
 	return parse(t, strings.NewReplacer("PLURAL", plural, "GROUP", group, "VERSION", version, "SCOPE", scope, "NAMES", names).Replace(`

@@ -32,10 +32,10 @@ type conversionWebhook struct {
 	delay          time.Duration
 }
 
-func (p *conversionWebhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p.calls.Add(1)
-	time.Sleep(p.delay)
-	if p.broken.Load() {
+func (c *conversionWebhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.calls.Add(1)
+	time.Sleep(c.delay)
+	if c.broken.Load() {
 		http.Error(w, "out of paint", http.StatusInternalServerError)
 		return
 	}
@@ -44,7 +44,7 @@ func (p *conversionWebhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	p.objects.Add(int64(len(review.Request.Objects)))
+	c.objects.Add(int64(len(review.Request.Objects)))
 	review.Response = &v1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
 	for _, o := range review.Request.Objects {
 		u := &unstructured.Unstructured{}

@@ -16,7 +16,8 @@ import (
 
 var mutatingWebhooks = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
 
-// startMutatingWebhooks starts webhooks that patch tabs, by path, and configures them in the order of the names of the paths. All want to be asked again.
+// startMutatingWebhooks starts webhooks that patch tabs, by path, and configures them in the order of the names of the
+// paths. All want to be asked again.
 func startMutatingWebhooks(t *testing.T, d dynamic.Interface, patches map[string]string) {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

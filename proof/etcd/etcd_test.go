@@ -55,11 +55,11 @@ type tail struct {
 	resume string
 }
 
-func (w *tail) run(ctx context.Context) {
+func (t *tail) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		stream, err := w.maps.Watch(ctx, metav1.ListOptions{ResourceVersion: w.resume, AllowWatchBookmarks: true})
+		stream, err := t.maps.Watch(ctx, metav1.ListOptions{ResourceVersion: t.resume, AllowWatchBookmarks: true})
 		if apierrors.IsResourceExpired(err) {
-			w.t.Error("the watch cannot go on")
+			t.t.Error("the watch cannot go on")
 			return
 		}
 		if err != nil {
@@ -71,17 +71,17 @@ func (w *tail) run(ctx context.Context) {
 			if !ok {
 				break
 			}
-			w.resume = o.ResourceVersion
+			t.resume = o.ResourceVersion
 			if e.Type == watch.Added {
-				w.names <- o.Name
+				t.names <- o.Name
 			}
 		}
 		stream.Stop()
 	}
 }
 
-// TestAnEtcdClusterMayLoseItsMembersAndConnections stops members and cuts connections. In all cases acknowledged writes are
-// kept, a watch delivers each write once, and writes succeed as soon as most members are available.
+// TestAnEtcdClusterMayLoseItsMembersAndConnections stops members and cuts connections. In all cases acknowledged writes
+// are kept, a watch delivers each write once, and writes succeed as soon as most members are available.
 func TestAnEtcdClusterMayLoseItsMembersAndConnections(t *testing.T) {
 	e := startEtcdCluster(t, 3)
 	c := millracetest.Start(t, e.options())
@@ -181,8 +181,8 @@ func TestAnEtcdClusterMayLoseItsMembersAndConnections(t *testing.T) {
 	}
 }
 
-// TestSomebodyElseMayCompactWhatWeHaveNotRead compacts history that the server has not read yet, so that it must fill its
-// cache again.
+// TestSomebodyElseMayCompactWhatWeHaveNotRead compacts history that the server has not read yet, so that it must fill
+// its cache again.
 func TestSomebodyElseMayCompactWhatWeHaveNotRead(t *testing.T) {
 	e := startEtcdCluster(t, 1)
 	config := millracetest.Start(t, e.options()).Config()

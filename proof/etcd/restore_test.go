@@ -86,8 +86,8 @@ func as(t testing.TB, c *rest.Config, user string) *kubernetes.Clientset {
 	return must(kubernetes.NewForConfig(c))(t)
 }
 
-// TestAnEtcdThatWasRestoredIsReadAgain restores an etcd from a backup while a server uses it: its revision is lower than before, and it does not
-// refuse a watch from a revision that it has not reached.
+// TestAnEtcdThatWasRestoredIsReadAgain restores an etcd from a backup while a server uses it: its revision is lower
+// than before, and it does not refuse a watch from a revision that it has not reached.
 func TestAnEtcdThatWasRestoredIsReadAgain(t *testing.T) {
 	e := startEtcdCluster(t, 1)
 	log := &lines{}

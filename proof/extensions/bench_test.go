@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkCreate creates config maps, one after the other, without a webhook and with one that allows them. With -peer it uses that server,
-// for a comparison.
+// BenchmarkCreate creates config maps, one after the other, without a webhook and with one that allows them. With -peer
+// it uses that server, for a comparison.
 func BenchmarkCreate(b *testing.B) {
 	for _, webhooks := range []int{0, 1} {
 		b.Run(fmt.Sprintf("webhooks=%d", webhooks), func(b *testing.B) {

@@ -70,8 +70,8 @@ func (f *files) options() millrace.Options {
 	return millrace.Options{Controllers: []string{}, NoScheduler: true, Admission: millrace.AdmissionOptions{ConfigFile: filepath.Join(f.dir, "config.yaml")}}
 }
 
-// policyManifest has a validating policy about config maps and webhook configurations: each needs a label. A cluster has config maps in other
-// namespaces from its start.
+// policyManifest has a validating policy about config maps and webhook configurations: each needs a label. A cluster
+// has config maps in other namespaces from its start.
 func policyManifest(label string) string {
 	return fmt.Sprintf(`apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy

@@ -16,8 +16,8 @@ import (
 	"github.com/millrace/millrace/proof/internal/etcdtest"
 )
 
-// pair is two API servers that share an etcd. What the etcd says to the second arrives late, so a second server that does not ask for what is
-// newest decides by what was.
+// pair is two API servers that share an etcd. What the etcd says to the second arrives late, so a second server that
+// does not ask for what is newest decides by what was.
 type pair struct {
 	*testing.T
 	one, other *kubernetes.Clientset

@@ -57,8 +57,8 @@ type api struct {
 	hook   *hook
 }
 
-// settle is how long the server needs until it follows a change: ours no time, the peer some for webhooks, and more for policies, which it reads
-// once a second.
+// settle is how long the server needs until it follows a change: ours no time, the peer some for webhooks, and more for
+// policies, which it reads once a second.
 func (a *api) settle(path string) time.Duration {
 	switch {
 	case *peer == "":
@@ -306,9 +306,10 @@ func targetAPI(t testing.TB) *api {
 	return a
 }
 
-// deletedInTwoSteps is about a pod that goes at once (DELETE with a grace period of 0, or before it has a node). kube-apiserver marks it in one write and
-// deletes it in another, and asks about each: first with the pod as it is, then with the one that it has marked. If the second is refused, the client
-// gets an error, and the pod stays marked with a grace period of 0. Here there is one write and one question, and what is refused changes nothing.
+// deletedInTwoSteps is about a pod that goes at once (DELETE with a grace period of 0, or before it has a node).
+// kube-apiserver marks it in one write and deletes it in another, and asks about each: first with the pod as it is,
+// then with the one that it has marked. If the second is refused, the client gets an error, and the pod stays marked
+// with a grace period of 0. Here there is one write and one question, and what is refused changes nothing.
 const deletedInTwoSteps = "Kubernetes asks twice about one deletion, and shows what it has already marked; here it is one write, and one question"
 
 // knownDifferences are stories with deliberate differences, or that cannot be completed.

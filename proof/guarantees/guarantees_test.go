@@ -1,5 +1,5 @@
-// Package guarantees_test lets writers, readers and watchers use a cluster while its store fails, its connections are cut and the
-// server restarts. Then it compares what each of them received with the store's log.
+// Package guarantees_test lets writers, readers and watchers use a cluster while its store fails, its connections are
+// cut and the server restarts. Then it compares what each of them received with the store's log.
 package guarantees_test
 
 import (

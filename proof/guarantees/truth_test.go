@@ -66,31 +66,31 @@ func newTruth(t *testing.T) *logModel {
 }
 
 // follow reads the log until the store is closed, and resumes after errors of the watch.
-func (tr *logModel) follow(ctx context.Context, s store.Store) {
+func (l *logModel) follow(ctx context.Context, s store.Store) {
 	for {
-		err := s.Watch(ctx, "/registry/", max(tr.at(), 1), tr.take)
+		err := s.Watch(ctx, "/registry/", max(l.at(), 1), l.take)
 		switch {
 		case ctx.Err() != nil || errors.Is(err, store.ErrClosed):
 			return
 		case !errors.Is(err, store.ErrUnavailable):
-			tr.t.Errorf("the log cannot be read: %v", err)
+			l.t.Errorf("the log cannot be read: %v", err)
 			return
 		}
 	}
 }
 
-func (tr *logModel) at() store.Revision {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	return tr.reached
+func (l *logModel) at() store.Revision {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.reached
 }
 
 // wait waits until the log has been read up to a revision.
-func (tr *logModel) wait(rev store.Revision) {
+func (l *logModel) wait(rev store.Revision) {
 	for {
-		tr.mu.Lock()
-		reached, advanced := tr.reached, tr.advanced
-		tr.mu.Unlock()
+		l.mu.Lock()
+		reached, advanced := l.reached, l.advanced
+		l.mu.Unlock()
 		if reached >= rev {
 			return
 		}
@@ -98,33 +98,33 @@ func (tr *logModel) wait(rev store.Revision) {
 	}
 }
 
-func (tr *logModel) take(b store.Batch) error {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
+func (l *logModel) take(b store.Batch) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for _, e := range b.Events {
-		if e.Revision <= tr.reached {
-			return fmt.Errorf("the log goes back from %d to %d", tr.reached, e.Revision)
+		if e.Revision <= l.reached {
+			return fmt.Errorf("the log goes back from %d to %d", l.reached, e.Revision)
 		}
-		tr.addLocked(e)
+		l.addLocked(e)
 	}
-	if b.Revision > tr.reached {
-		tr.reached = b.Revision
-		close(tr.advanced)
-		tr.advanced = make(chan struct{})
+	if b.Revision > l.reached {
+		l.reached = b.Revision
+		close(l.advanced)
+		l.advanced = make(chan struct{})
 	}
 	return nil
 }
 
-func (tr *logModel) addLocked(e store.Event) {
+func (l *logModel) addLocked(e store.Event) {
 	parts := strings.Split(strings.TrimPrefix(e.Key, "/registry/"), "/")
 	if len(parts) != 3 || parts[1] != "default" {
 		return
 	}
 	c := change{resource: parts[0], name: parts[2], rev: e.Revision}
-	objects := tr.present[c.resource]
+	objects := l.present[c.resource]
 	if objects == nil {
 		objects = map[string]*version{}
-		tr.present[c.resource] = objects
+		l.present[c.resource] = objects
 	}
 	c.before = objects[c.name]
 	if e.Type == store.Delete {
@@ -132,15 +132,15 @@ func (tr *logModel) addLocked(e store.Event) {
 	} else {
 		o, _, err := scheme.Codecs.UniversalDeserializer().Decode(e.Value, nil, nil)
 		if err != nil {
-			tr.t.Errorf("what is stored at %s cannot be read: %v", e.Key, err)
+			l.t.Errorf("what is stored at %s cannot be read: %v", e.Key, err)
 			return
 		}
 		c.now = &version{factOf(o.(metav1.Object)), e.Revision}
 		objects[c.name] = c.now
-		tr.values[c.now.value] = true
+		l.values[c.now.value] = true
 	}
-	tr.byRev[c.rev] = len(tr.changes)
-	tr.changes = append(tr.changes, c)
+	l.byRev[c.rev] = len(l.changes)
+	l.changes = append(l.changes, c)
 }
 
 // selector is the selection of a list or watch, as options and as a function.
@@ -152,11 +152,11 @@ type selector struct {
 func (s selector) String() string { return fmt.Sprintf("%s(%s;%s)", s.resource, s.labels, s.fields) }
 
 // state returns the selected objects at a revision, by name.
-func (tr *logModel) state(s selector, rev store.Revision) map[string]version {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
+func (l *logModel) state(s selector, rev store.Revision) map[string]version {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	out := map[string]version{}
-	for _, c := range tr.changes {
+	for _, c := range l.changes {
 		if c.rev > rev {
 			break
 		}
@@ -180,12 +180,12 @@ type seenEvent struct {
 }
 
 // events returns the events that a selection must receive after one revision and up to another.
-func (tr *logModel) events(s selector, from, to store.Revision) []seenEvent {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
+func (l *logModel) events(s selector, from, to store.Revision) []seenEvent {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	var out []seenEvent
-	begin, _ := slices.BinarySearchFunc(tr.changes, from+1, func(c change, rev store.Revision) int { return int(c.rev - rev) })
-	for _, c := range tr.changes[begin:] {
+	begin, _ := slices.BinarySearchFunc(l.changes, from+1, func(c change, rev store.Revision) int { return int(c.rev - rev) })
+	for _, c := range l.changes[begin:] {
 		if c.rev > to {
 			break
 		}
@@ -207,10 +207,10 @@ func (tr *logModel) events(s selector, from, to store.Revision) []seenEvent {
 }
 
 // listed compares a list with the state at its revision.
-func (tr *logModel) listed(what string, s selector, rev store.Revision, got map[string]version) {
-	tr.t.Helper()
-	if want := tr.state(s, rev); !maps.Equal(got, want) {
-		tr.t.Errorf("%s: %v at %d:\n got %v\nwant %v", what, s, rev, got, want)
+func (l *logModel) listed(what string, s selector, rev store.Revision, got map[string]version) {
+	l.t.Helper()
+	if want := l.state(s, rev); !maps.Equal(got, want) {
+		l.t.Errorf("%s: %v at %d:\n got %v\nwant %v", what, s, rev, got, want)
 	}
 }
 
@@ -223,11 +223,11 @@ type writeResult struct {
 }
 
 // acknowledged compares the answers to writes with the log.
-func (tr *logModel) acknowledged(claims []writeResult) {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
+func (l *logModel) acknowledged(claims []writeResult) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	deleted := map[string]bool{}
-	for _, c := range tr.changes {
+	for _, c := range l.changes {
 		if c.now == nil && c.before != nil {
 			deleted[fmt.Sprint(c.resource, "/", c.name, "@", c.before.rev)] = true
 		}
@@ -235,34 +235,34 @@ func (tr *logModel) acknowledged(claims []writeResult) {
 	for _, c := range claims {
 		if c.verb == "delete" {
 			if !deleted[fmt.Sprint(c.resource, "/", c.name, "@", c.before)] {
-				tr.t.Errorf("Acknowledged: %v did not happen", c)
+				l.t.Errorf("Acknowledged: %v did not happen", c)
 			}
 			continue
 		}
-		i, ok := tr.byRev[c.after]
+		i, ok := l.byRev[c.after]
 		if !ok {
-			tr.t.Errorf("Acknowledged: %v did not happen", c)
+			l.t.Errorf("Acknowledged: %v did not happen", c)
 			continue
 		}
-		is := tr.changes[i]
+		is := l.changes[i]
 		switch {
 		case is.resource != c.resource || is.name != c.name || is.now == nil || is.now.value != c.value:
-			tr.t.Errorf("Acknowledged: %v, but there is %v", c, is)
+			l.t.Errorf("Acknowledged: %v, but there is %v", c, is)
 		case c.before == 0 && is.before != nil:
-			tr.t.Errorf("CAS: %v replaced %v", c, is.before)
+			l.t.Errorf("CAS: %v replaced %v", c, is.before)
 		case c.before != 0 && (is.before == nil || is.before.rev != c.before):
-			tr.t.Errorf("CAS: %v replaced %v", c, is.before)
+			l.t.Errorf("CAS: %v replaced %v", c, is.before)
 		}
 	}
 }
 
 // refused checks that refused writes had no effect.
-func (tr *logModel) refused(values []string) {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
+func (l *logModel) refused(values []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for _, v := range values {
-		if tr.values[v] {
-			tr.t.Errorf("CAS: %s was refused and is there", v)
+		if l.values[v] {
+			l.t.Errorf("CAS: %s was refused and is there", v)
 		}
 	}
 }

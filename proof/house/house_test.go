@@ -18,8 +18,8 @@ const module = "github.com/millrace/millrace"
 // root is the directory of the module.
 const root = "../.."
 
-// arrows lists, for each top directory, the directories that it may import. A directory that is not listed is an error, and so is an import
-// that is not listed: an import between directories is a decision.
+// arrows lists, for each top directory, the directories that it may import. A directory that is not listed is an error,
+// and so is an import that is not listed: an import between directories is a decision.
 var arrows = map[string][]string{
 	"cmd": {"", "server", "controllers", "scheduler", "kubelet", "network", "loop", "informer", "queue", "faults"},
 	"":    {"assembly", "server", "controllers", "kubelet", "internal"},
@@ -145,11 +145,12 @@ func packages(t *testing.T) []pkg {
 	return out
 }
 
-// wings are the directories below internal that are rooms of their own; the small packages beside them are one room together.
+// wings are the directories below internal that are rooms of their own; the small packages beside them are one room
+// together.
 var wings = []string{"assembly", "server", "controllers", "scheduler", "kubelet", "network", "metricsapi", "demand"}
 
-// room returns the directory to which a package belongs: its first path element, that of a wing without "internal", and below server and assembly the
-// first two.
+// room returns the directory to which a package belongs: its first path element, that of a wing without "internal", and
+// below server and assembly the first two.
 func room(path string) string {
 	whole := path
 	if inner, below := strings.CutPrefix(path, "internal/"); below {

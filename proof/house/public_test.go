@@ -18,15 +18,15 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite public.txt")
 
-// mostNames is how many constants, variables, functions, methods and types the public packages may export together. It is a limit to be lowered: each
-// name is a promise.
+// mostNames is how many constants, variables, functions, methods and types the public packages may export together. It
+// is a limit to be lowered: each name is a promise.
 const mostNames = 600
 
 // publicFile lists what the public packages export: a line for each name, with its signature.
 const publicFile = "public.txt"
 
-// TestWhatIsPublicIsWrittenDown compares the exported names of the public packages with public.txt, so that a change of what is promised is seen in review.
-// `go test ./proof/house -rewrite` writes the file.
+// TestWhatIsPublicIsWrittenDown compares the exported names of the public packages with public.txt, so that a change of
+// what is promised is seen in review. `go test ./proof/house -rewrite` writes the file.
 func TestWhatIsPublicIsWrittenDown(t *testing.T) {
 	var lines []string
 	for _, p := range publicPackages(t) {
@@ -67,7 +67,8 @@ func TestWhatIsPublicIsWrittenDown(t *testing.T) {
 	}
 }
 
-// TestNothingPublicShowsATypeOfAnInternalPackage reads the declarations of all exported names: their types, parameters, results and exported fields.
+// TestNothingPublicShowsATypeOfAnInternalPackage reads the declarations of all exported names: their types, parameters,
+// results and exported fields.
 func TestNothingPublicShowsATypeOfAnInternalPackage(t *testing.T) {
 	for _, p := range publicPackages(t) {
 		for _, shown := range p.internalTypes() {
@@ -153,7 +154,8 @@ func publicPackages(t *testing.T) []*public {
 	return all
 }
 
-// lines returns a line for each exported name, with its signature. Fields of structs and methods of interfaces are names, too.
+// lines returns a line for each exported name, with its signature. Fields of structs and methods of interfaces are
+// names, too.
 func (p *public) lines(t *testing.T) []string {
 	t.Helper()
 	d, err := doc.NewFromFiles(p.files, p.parsed, module+"/"+p.path)

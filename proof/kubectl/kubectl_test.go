@@ -2,10 +2,10 @@
 //
 //	go test ./proof/kubectl -update
 //
-// writes them again. A transcript begins with files ("-- name --"), which commands find in their working directory. Then come
-// commands, each a line that begins with "$", followed by its output, and the exit code if it is not zero. "A & B" runs B as
-// soon as A has printed something, and "A | tail -1" keeps the last line. "eventually A" repeats A until its output is that of
-// the transcript. That is for what is written later, such as events.
+// writes them again. A transcript begins with files ("-- name --"), which commands find in their working directory.
+// Then come commands, each a line that begins with "$", followed by its output, and the exit code if it is not zero. "A
+// & B" runs B as soon as A has printed something, and "A | tail -1" keeps the last line. "eventually A" repeats A until
+// its output is that of the transcript. That is for what is written later, such as events.
 package kubectl_test
 
 import (
@@ -148,8 +148,8 @@ func commands(script string) []command {
 	return out
 }
 
-// failAfter only makes a failure end. When transcripts are written again the output is not known, so it is taken after a
-// while.
+// failAfter only makes a failure end. When transcripts are written again the output is not known, so it is taken after
+// a while.
 const (
 	failAfter = 60 * time.Second
 	while     = 2 * time.Second

@@ -15,7 +15,8 @@ import (
 	"github.com/millrace/millrace/internal/randomly"
 )
 
-// space is the state of a namespace. Between its deletion and its next creation it is not active: it is emptied and goes, at a time that no client knows.
+// space is the state of a namespace. Between its deletion and its next creation it is not active: it is emptied and
+// goes, at a time that no client knows.
 type space struct {
 	active  bool
 	secrets string // their names in order, each followed by a comma
@@ -35,8 +36,8 @@ var spaceModel = porcupine.Model{
 	},
 }
 
-// step says whether a request can have this answer in a state, and what the state is then. A request that has lost its answer does what it can, or comes after
-// all others.
+// step says whether a request can have this answer in a state, and what the state is then. A request that has lost its
+// answer does what it can, or comes after all others.
 func (in spaceInput) step(was space, out spaceOutput) (bool, space) {
 	switch in.verb {
 	case "create namespace":

@@ -13,7 +13,8 @@ import (
 	"github.com/millrace/millrace/internal/randomly"
 )
 
-// object is the state of one name. Every write of a value has another value, so two states that are equal are the same version.
+// object is the state of one name. Every write of a value has another value, so two states that are equal are the same
+// version.
 type object struct {
 	exists            bool
 	value             string
@@ -40,7 +41,8 @@ var objectModel = porcupine.Model{
 	},
 }
 
-// step says whether a request can have this answer in a state, and what the state is then. A request that has lost its answer does what it can.
+// step says whether a request can have this answer in a state, and what the state is then. A request that has lost its
+// answer does what it can.
 func (in objectInput) step(was object, out objectOutput) (bool, object) {
 	possible, now := in.answer(was)
 	if out.outcome == lost {

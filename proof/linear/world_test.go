@@ -32,7 +32,8 @@ var duration = flag.Duration("duration", 3*time.Second, "how long each random te
 const (
 	manyServers = 2
 	manyClients = 6
-	// round is how long clients work on the same names. Then their history is checked, which takes the longer the more of it there is.
+	// round is how long clients work on the same names. Then their history is checked, which takes the longer the more
+	// of it there is.
 	round = 3 * time.Second
 	// checkTimeout bounds the check of one history.
 	checkTimeout = time.Minute

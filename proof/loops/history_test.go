@@ -96,8 +96,8 @@ func (h *history) stopChecks() {
 	h.checks = nil
 }
 
-// totals returns how many pods have been created, and how many of them deleted. The watch may be behind the test's reads:
-// it waits until both have the same pods.
+// totals returns how many pods have been created, and how many of them deleted. The watch may be behind the test's
+// reads: it waits until both have the same pods.
 func (h *history) totals() (created, deleted int) {
 	h.w.Helper()
 	h.w.eventually("the watch shows the pods that there are", func() error {

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// peersVariable names a directory with kube-controller-manager and kube-scheduler. With it BenchmarkDaemonSet and BenchmarkStatefulSet also run those, on the same
-// server and hollow nodes of ours.
+// peersVariable names a directory with kube-controller-manager and kube-scheduler. With it BenchmarkDaemonSet and
+// BenchmarkStatefulSet also run those, on the same server and hollow nodes of ours.
 const peersVariable = "MILLRACE_PEERS"
 
 // side is the loops and the scheduler of one maker, as programs of their own.
@@ -46,7 +46,8 @@ func sides() []side {
 	}})
 }
 
-// eachSide runs a benchmark with the loops of each side, on a server of ours in memory and ready hollow nodes, which are a process of their own.
+// eachSide runs a benchmark with the loops of each side, on a server of ours in memory and ready hollow nodes, which
+// are a process of their own.
 func eachSide(b *testing.B, nodes int, measure func(*scale)) {
 	for _, of := range sides() {
 		b.Run(of.name, func(b *testing.B) {
@@ -100,7 +101,8 @@ func podsOf(name string) (*metav1.LabelSelector, corev1.PodTemplateSpec) {
 	return &metav1.LabelSelector{MatchLabels: labels}, template
 }
 
-// BenchmarkDaemonSet makes a DaemonSet on 5,000 hollow nodes, and measures until all its pods are ready. Run it with -benchtime=1x.
+// BenchmarkDaemonSet makes a DaemonSet on 5,000 hollow nodes, and measures until all its pods are ready. Run it with
+// -benchtime=1x.
 func BenchmarkDaemonSet(b *testing.B) {
 	const nodes = 5000
 	eachSide(b, nodes, func(s *scale) {
@@ -118,8 +120,8 @@ func BenchmarkDaemonSet(b *testing.B) {
 	})
 }
 
-// BenchmarkStatefulSet makes a StatefulSet of 500 whose pods start one after the other, on 100 hollow nodes, and measures until all are ready. Run it with
-// -benchtime=1x.
+// BenchmarkStatefulSet makes a StatefulSet of 500 whose pods start one after the other, on 100 hollow nodes, and
+// measures until all are ready. Run it with -benchtime=1x.
 func BenchmarkStatefulSet(b *testing.B) {
 	const pods = 500
 	eachSide(b, 100, func(s *scale) {
@@ -138,8 +140,8 @@ func BenchmarkStatefulSet(b *testing.B) {
 	})
 }
 
-// BenchmarkIdle measures how much of a core `millrace up` needs with 1,000 hollow nodes and 10,000 pods when nothing happens. Run it with -benchtime=1x; it takes two
-// minutes and some.
+// BenchmarkIdle measures how much of a core `millrace up` needs with 1,000 hollow nodes and 10,000 pods when nothing
+// happens. Run it with -benchtime=1x; it takes two minutes and some.
 func BenchmarkIdle(b *testing.B) {
 	const nodes, deployments, rest = 1000, 2, time.Minute
 	for b.Loop() {

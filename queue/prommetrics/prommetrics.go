@@ -1,8 +1,8 @@
 // Package prommetrics exports metrics of work queues to Prometheus, under the names that Kubernetes' components use:
 // workqueue_depth, workqueue_adds_total and so on, each with the label name.
 //
-// The gauges are read from the queues when Prometheus scrapes them. There is one series per queue name: if two queues have the
-// same name, the gauges show the newer one, and the counters count both.
+// The gauges are read from the queues when Prometheus scrapes them. There is one series per queue name: if two queues
+// have the same name, the gauges show the newer one, and the counters count both.
 package prommetrics
 
 import (

@@ -1,5 +1,5 @@
-// Package limit is the bare limit to which servers are compared: a Go HTTP/2 server with TLS and client certificates that
-// sends prepared bytes, and an etcd in the same process that is called without a network.
+// Package limit is the bare limit to which servers are compared: a Go HTTP/2 server with TLS and client certificates
+// that sends prepared bytes, and an etcd in the same process that is called without a network.
 //
 // It serves only those paths of the API that the benchmark uses, and validates nothing. What is written is sent to all
 // watchers; what is read has been prepared.

@@ -17,8 +17,8 @@ func Things(n int) string {
 	return fmt.Sprintf("/apis/%s/v1/namespaces/default/things%d", Group(n), n)
 }
 
-// Definition returns definition n, with a schema of about this size. Like the definitions of operators it has a few fields that objects
-// use, and many that they do not.
+// Definition returns definition n, with a schema of about this size. Like the definitions of operators it has a few
+// fields that objects use, and many that they do not.
 func Definition(n, size int) []byte {
 	text := map[string]any{"type": "string", "description": strings.TrimSpace(words(120, uint64(n)))}
 	properties := map[string]any{

@@ -1,8 +1,8 @@
-// Package objects prepares the bodies that a benchmark sends. A Template is text with a few holes, and filling them is all
-// the work for a request.
+// Package objects prepares the bodies that a benchmark sends. A Template is text with a few holes, and filling them is
+// all the work for a request.
 //
-// Every object has a marker, "seq=" and eight digits, by which a watcher knows which write it receives. Texts are the same
-// in every run, and compress about as well as real objects.
+// Every object has a marker, "seq=" and eight digits, by which a watcher knows which write it receives. Texts are the
+// same in every run, and compress about as well as real objects.
 package objects
 
 import (

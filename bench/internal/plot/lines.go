@@ -12,8 +12,8 @@ import (
 type Line struct {
 	Name string
 	X, Y []float64
-	// Colour is the number of one of the series' colours, from zero. Related lines may have the same colour if one of them
-	// is dashed.
+	// Colour is the number of one of the series' colours, from zero. Related lines may have the same colour if one of
+	// them is dashed.
 	Colour int
 	Dashed bool
 }
@@ -33,16 +33,16 @@ const (
 )
 
 // SVG returns the chart as SVG.
-func (c Lines) SVG() []byte {
+func (li Lines) SVG() []byte {
 	var xs, ys []float64
-	for _, l := range c.Lines {
+	for _, l := range li.Lines {
 		xs, ys = append(xs, l.X...), append(ys, l.Y...)
 	}
 	across := newAxis(xs, leftEdge, width-rightEdge)
 	up := newAxis(ys, linesHigh-lowEdge, linesTop)
 	var b strings.Builder
-	begin(&b, linesHigh, c.Title)
-	c.legend(&b)
+	begin(&b, linesHigh, li.Title)
+	li.legend(&b)
 	for _, t := range across.ticks() {
 		fmt.Fprintf(&b, `<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="#ddd"/>`+"\n", across.at(t), across.at(t), linesTop, linesHigh-lowEdge)
 		text(&b, across.at(t), linesHigh-lowEdge+16, "middle", 11, Short(t))
@@ -51,9 +51,9 @@ func (c Lines) SVG() []byte {
 		fmt.Fprintf(&b, `<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#ddd"/>`+"\n", leftEdge, width-rightEdge, up.at(t), up.at(t))
 		text(&b, leftEdge-6, up.at(t)+4, "end", 11, Short(t))
 	}
-	text(&b, (leftEdge+width-rightEdge)/2, linesHigh-12, "middle", 12, c.XLabel)
-	text(&b, 16, linesTop-8, "start", 12, c.YLabel)
-	for _, l := range c.Lines {
+	text(&b, (leftEdge+width-rightEdge)/2, linesHigh-12, "middle", 12, li.XLabel)
+	text(&b, 16, linesTop-8, "start", 12, li.YLabel)
+	for _, l := range li.Lines {
 		l.draw(&b, across, up)
 	}
 	b.WriteString("</svg>\n")
@@ -61,9 +61,9 @@ func (c Lines) SVG() []byte {
 }
 
 // legend draws the legend.
-func (c Lines) legend(b *strings.Builder) {
+func (li Lines) legend(b *strings.Builder) {
 	x := 16.0
-	for _, l := range c.Lines {
+	for _, l := range li.Lines {
 		fmt.Fprintf(b, `<line x1="%.0f" x2="%.0f" y1="40" y2="40" %s/>`+"\n", x, x+22, l.stroke())
 		text(b, x+27, 44, "start", 12, l.Name)
 		x += 50 + 7.5*float64(len(l.Name))

@@ -37,24 +37,24 @@ const (
 )
 
 // SVG returns the chart as SVG.
-func (c Bars) SVG() []byte {
-	low, high := c.bounds()
+func (ba Bars) SVG() []byte {
+	low, high := ba.bounds()
 	room := float64(width - labelWide - 90)
 	x := func(v float64) float64 {
 		return labelWide + room*(math.Log10(v)-math.Log10(low))/(math.Log10(high)-math.Log10(low))
 	}
-	high0 := top + len(c.Groups)*(len(c.Series)*barHigh+groupGap) + 30
+	high0 := top + len(ba.Groups)*(len(ba.Series)*barHigh+groupGap) + 30
 	var b strings.Builder
-	begin(&b, high0, c.Title)
-	legend(&b, c.Series)
+	begin(&b, high0, ba.Title)
+	legend(&b, ba.Series)
 	text(&b, width-16, 44, "end", 11, "logarithmic scale")
 	for tick := low; tick <= high*1.001; tick *= 10 {
 		fmt.Fprintf(&b, `<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="#ddd"/>`+"\n", x(tick), x(tick), top-6, high0-24)
-		text(&b, x(tick), float64(high0-10), "middle", 11, Short(tick)+" "+c.Unit)
+		text(&b, x(tick), float64(high0-10), "middle", 11, Short(tick)+" "+ba.Unit)
 	}
 	y := top
-	for _, g := range c.Groups {
-		text(&b, labelWide-8, float64(y+len(c.Series)*barHigh/2+4), "end", 12, g.Label)
+	for _, g := range ba.Groups {
+		text(&b, labelWide-8, float64(y+len(ba.Series)*barHigh/2+4), "end", 12, g.Label)
 		for i, v := range g.Value {
 			if v > 0 {
 				bar(&b, x, g, i, y, low)
@@ -80,9 +80,9 @@ func bar(b *strings.Builder, x func(float64) float64, g Group, i, y int, low flo
 }
 
 // bounds returns powers of ten around all values.
-func (c Bars) bounds() (low, high float64) {
+func (ba Bars) bounds() (low, high float64) {
 	low, high = math.Inf(1), 0
-	for _, g := range c.Groups {
+	for _, g := range ba.Groups {
 		for _, v := range g.Value {
 			if v > 0 {
 				low, high = min(low, v), max(high, v)

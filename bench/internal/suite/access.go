@@ -64,7 +64,8 @@ func as(user string) []hpack.HeaderField {
 // flood is what another user does at the same time; the empty one is nothing.
 type flood struct {
 	of string // the path of the requests that are kept in flight
-	// elsewhere sends them to another server of the same machine: how long gets take then is what the machine leaves, whatever a server does.
+	// elsewhere sends them to another server of the same machine: how long gets take then is what the machine leaves,
+	// whatever a server does.
 	elsewhere bool
 }
 

@@ -10,7 +10,8 @@ import (
 	"github.com/millrace/millrace/bench/internal/target"
 )
 
-// turn is how many gets a server answers before it is the other's turn: so few that the machine is equally fast for both.
+// turn is how many gets a server answers before it is the other's turn: so few that the machine is equally fast for
+// both.
 const turn = 100
 
 // turns are the gets of one of two servers.
@@ -21,8 +22,8 @@ type turns struct {
 	times     []time.Duration
 }
 
-// auditedGets measures gets of a user from a server with an audit log. A server without one answers as many, in turns with it: the difference is
-// what the log costs.
+// auditedGets measures gets of a user from a server with an audit log. A server without one answers as many, in turns
+// with it: the difference is what the log costs.
 func auditedGets(ctx context.Context, b *Bench) error {
 	plain, err := b.Server.Unaudited(ctx)
 	if err != nil {

@@ -63,11 +63,11 @@ const idleTimeout = 5 * time.Second
 
 // wait waits until these followers have received everything, or no event arrives any more. It returns when the last
 // event arrived.
-func (k *watchGroup) wait(ctx context.Context, followers []*follower) time.Time {
+func (w *watchGroup) wait(ctx context.Context, followers []*follower) time.Time {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	idleLimit := cmp.Or(k.idleLimit, idleTimeout)
-	last, progress := k.total.Load(), time.Now()
+	idleLimit := cmp.Or(w.idleLimit, idleTimeout)
+	last, progress := w.total.Load(), time.Now()
 	for _, f := range followers {
 		for waiting := true; waiting; {
 			select {
@@ -76,7 +76,7 @@ func (k *watchGroup) wait(ctx context.Context, followers []*follower) time.Time 
 			case <-ctx.Done():
 				return progress
 			case now := <-tick.C:
-				if n := k.total.Load(); n != last {
+				if n := w.total.Load(); n != last {
 					last, progress = n, now
 				} else if now.Sub(progress) > idleLimit {
 					return progress
@@ -88,15 +88,15 @@ func (k *watchGroup) wait(ctx context.Context, followers []*follower) time.Time 
 }
 
 // close ends all watches.
-func (k *watchGroup) close() {
-	for _, c := range k.conns {
+func (w *watchGroup) close() {
+	for _, c := range w.conns {
 		c.Close()
 	}
 }
 
 // countEvents adds received and lost events. The group must be closed.
-func (k *watchGroup) countEvents(b *Bench) {
-	for _, f := range k.followers {
+func (w *watchGroup) countEvents(b *Bench) {
+	for _, f := range w.followers {
 		b.Lost(f.lost())
 		b.Times(f.took)
 	}

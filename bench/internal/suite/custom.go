@@ -18,7 +18,8 @@ const (
 	// definitionSize is the size of a large operator's definition in JSON, thingSize that of an object.
 	definitionSize = 40 << 10
 	thingSize      = 700 // and 300 for its metadata
-	// A thing has more fields than a config map, and so more managed fields: a config map with this text is as large as a thing, as both are served.
+	// A thing has more fields than a config map, and so more managed fields: a config map with this text is as large as
+	// a thing, as both are served.
 	configMapSize = thingSize + 408
 )
 

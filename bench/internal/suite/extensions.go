@@ -18,8 +18,9 @@ import (
 	"github.com/millrace/millrace/internal/server/pki"
 )
 
-// extensionCases create config maps, one after the other: without webhooks and policies, with one validating webhook on this machine, with a policy
-// of three expressions, and with a hundred webhooks and a hundred policies that do not match.
+// extensionCases create config maps, one after the other: without webhooks and policies, with one validating webhook on
+// this machine, with a policy of three expressions, and with a hundred webhooks and a hundred policies that do not
+// match.
 func extensionCases() []Case {
 	const fixture = "extensions"
 	return []Case{
@@ -32,8 +33,8 @@ func extensionCases() []Case {
 
 const registration = "/apis/admissionregistration.k8s.io/v1/"
 
-// configured is what a case creates in the server: objects by their resource. acts reports whether the answer to a create shows that they are in
-// effect.
+// configured is what a case creates in the server: objects by their resource. acts reports whether the answer to a
+// create shows that they are in effect.
 type configured struct {
 	kinds  []string
 	bodies []string

@@ -18,7 +18,8 @@ import (
 	"github.com/millrace/millrace/bench/internal/target"
 )
 
-// FloodVerb is the argument with which this program is a client that wants more than its share. The path that it wants follows.
+// FloodVerb is the argument with which this program is a client that wants more than its share. The path that it wants
+// follows.
 const FloodVerb = "flood"
 
 const (
@@ -36,8 +37,8 @@ var (
 	oneList = fmt.Sprintf("%s?limit=%d", configMaps, flooded)
 )
 
-// startFlood starts such a client in a process of its own: in this one it would delay those that are measured. The function that stops it returns how many
-// answers a second it got.
+// startFlood starts such a client in a process of its own: in this one it would delay those that are measured. The
+// function that stops it returns how many answers a second it got.
 func startFlood(ctx context.Context, s *target.Server, path string) (stop func() float64, err error) {
 	access, err := json.Marshal(s.Access)
 	if err != nil {
@@ -72,8 +73,8 @@ func startFlood(ctx context.Context, s *target.Server, path string) (stop func()
 	return stop, nil
 }
 
-// Flood is the main function of the client: it reads the access to a server, and asks for a path until its input ends. Then it writes how many answers a
-// second it got.
+// Flood is the main function of the client: it reads the access to a server, and asks for a path until its input ends.
+// Then it writes how many answers a second it got.
 func Flood(ctx context.Context, in io.Reader, out io.Writer, path string) error {
 	var access target.Access
 	decoder := json.NewDecoder(in)

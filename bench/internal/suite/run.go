@@ -22,8 +22,8 @@ type Case struct {
 	Op string
 	// Quick cases are part of the short run.
 	Quick bool
-	// Fixture names the servers that the case shares with others; Objects is the number of objects that they have from the
-	// beginning.
+	// Fixture names the servers that the case shares with others; Objects is the number of objects that they have from
+	// the beginning.
 	Fixture string
 	Objects int
 	// Prepare is run with each server before the fixture's first case, and only that case has it. nil creates Objects

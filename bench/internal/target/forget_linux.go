@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forgetFiles makes the system write the files below a directory to the disk and release the memory in which it keeps their contents.
+// forgetFiles makes the system write the files below a directory to the disk and release the memory in which it keeps
+// their contents.
 func forgetFiles(dir string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {

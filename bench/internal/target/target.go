@@ -26,8 +26,8 @@ type Target struct {
 	Name string
 	// Bare reports that it is the limit, which serves only a part of the API.
 	Bare bool
-	// Audit is the mode in which the server writes events of the level Metadata for each request to a file; if empty, it writes none. Brief leaves
-	// out the event at the beginning of requests, as policies usually do.
+	// Audit is the mode in which the server writes events of the level Metadata for each request to a file; if empty,
+	// it writes none. Brief leaves out the event at the beginning of requests, as policies usually do.
 	Audit string
 	Brief bool
 	// commands are started one after the other; the last serves at the address.
@@ -49,8 +49,8 @@ type Server struct {
 	Access
 	// Took is the time from the first process' start until all is ready.
 	Took time.Duration
-	// MostAnon is the maximum of anonymous memory until then. The rest of Memory's peak is pages of files, which the system may
-	// reclaim.
+	// MostAnon is the maximum of anonymous memory until then. The rest of Memory's peak is pages of files, which the
+	// system may reclaim.
 	MostAnon int64
 	Wire     h2.Wire
 
@@ -205,8 +205,8 @@ func (s *Server) waitReady(ctx context.Context) error {
 	}
 }
 
-// asker asks one server whether it is ready. It keeps its connection, because a TLS handshake for each request would slow down a server on few
-// processors.
+// asker asks one server whether it is ready. It keeps its connection, because a TLS handshake for each request would
+// slow down a server on few processors.
 type asker struct {
 	server *Server
 	conn   *h2.Conn
@@ -282,8 +282,8 @@ func (s *Server) ResetPeak() error {
 // endTimeout is how long a process may take to shut down.
 const endTimeout = 5 * time.Second
 
-// Restart kills the processes with kill -9, and starts them again with their data on disk. If forget is set, the data is removed from the
-// system's memory first, as after a start of the machine.
+// Restart kills the processes with kill -9, and starts them again with their data on disk. If forget is set, the data
+// is removed from the system's memory first, as after a start of the machine.
 func (s *Server) Restart(ctx context.Context, forget bool) error {
 	for _, c := range s.children {
 		if err := c.command.Process.Kill(); err != nil {

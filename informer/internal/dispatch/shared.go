@@ -32,8 +32,8 @@ type sharedLoop[T any] struct {
 	wake signal.Signal // a member has joined, or left
 }
 
-// A follower that delays the others by more than maxDelay is called alone for a while, which doubles each time. The same
-// holds for one that needs more than maxPerChange for a change on average.
+// A follower that delays the others by more than maxDelay is called alone for a while, which doubles each time. The
+// same holds for one that needs more than maxPerChange for a change on average.
 const (
 	maxDelay       = 2 * time.Millisecond
 	maxPerChange   = 100 * time.Microsecond
@@ -217,8 +217,8 @@ func (l *sharedLoop[T]) wait(generation uint64) bool {
 	return true
 }
 
-// findWork reports whether a member has something to do, when the next resync is due, and whether the caller's goroutine
-// runs the loop.
+// findWork reports whether a member has something to do, when the next resync is due, and whether the caller's
+// goroutine runs the loop.
 func (l *sharedLoop[T]) findWork(generation uint64) (busy bool, due time.Time, runsLoop bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -26,8 +26,8 @@ func (f *Follower[T]) take() (Notice[T], bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.backlog.len() == 0 {
-		// Most followers keep up: they take one change at a time, each with the newest state of its object. That needs no
-		// backlog.
+		// Most followers keep up: they take one change at a time, each with the newest state of its object. That needs
+		// no backlog.
 		next := f.cursor.next.Load()
 		if next == nil {
 			return Notice[T]{}, false

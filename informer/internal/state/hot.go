@@ -12,8 +12,8 @@ import (
 // bounded. It evicts with the clock algorithm: an object that was used since the hand last passed it is kept until the
 // hand comes again.
 //
-// A superseded version is held only while handlers are being told of the change, so that the first handler decodes it for
-// all: see Supersede and Sweep.
+// A superseded version is held only while handlers are being told of the change, so that the first handler decodes it
+// for all: see Supersede and Sweep.
 type HotSet[T any] struct {
 	decoder *wire.Decoder[T]
 	limit   int // in bytes of encoded objects

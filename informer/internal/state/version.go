@@ -18,8 +18,8 @@ type Version[T any] struct {
 	Key      Key
 	Revision uint64 // see ParseRevision
 	UID      uint32 // see wire.HashUID
-	// Superseded is set when the object has a newer version or was deleted. A handler that reads the change later is not
-	// given this version.
+	// Superseded is set when the object has a newer version or was deleted. A handler that reads the change later is
+	// not given this version.
 	Superseded atomic.Bool
 
 	Plain  T      // the object, if Packed is empty

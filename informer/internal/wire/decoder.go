@@ -63,10 +63,10 @@ type newPart struct {
 var structDecoders = sync.Pool{New: func() any { return new(structDecoder) }}
 
 // fill decodes a message into a struct. It returns false if that cannot be done field by field.
-func (m *partCache) fill(shape *messageShape, to reflect.Value, content, other []byte, like reflect.Value) bool {
+func (pc *partCache) fill(shape *messageShape, to reflect.Value, content, other []byte, like reflect.Value) bool {
 	f := structDecoders.Get().(*structDecoder)
 	defer f.release()
-	f.parts, f.to, f.like = m, to, like
+	f.parts, f.to, f.like = pc, to, like
 	if like.IsValid() {
 		f.others.read(other)
 	}
@@ -81,49 +81,49 @@ func (m *partCache) fill(shape *messageShape, to reflect.Value, content, other [
 		return false
 	}
 	for _, p := range f.new {
-		m.add(p, to.Field(p.field.index))
+		pc.add(p, to.Field(p.field.index))
 	}
 	return true
 }
 
 // release returns the structDecoder to the pool.
-func (f *structDecoder) release() {
-	if f.like.IsValid() {
-		f.others = spans{}
+func (s *structDecoder) release() {
+	if s.like.IsValid() {
+		s.others = spans{}
 	}
-	f.parts, f.to, f.like, f.seen = nil, reflect.Value{}, reflect.Value{}, 0
-	clear(f.new)
-	f.rest, f.new = f.rest[:0], f.new[:0]
-	structDecoders.Put(f)
+	s.parts, s.to, s.like, s.seen = nil, reflect.Value{}, reflect.Value{}, 0
+	clear(s.new)
+	s.rest, s.new = s.rest[:0], s.new[:0]
+	structDecoders.Put(s)
 }
 
 // decodeField decodes or shares one field of the message. It returns false if the message is unusual.
-func (f *structDecoder) decodeField(shape *messageShape, r run) bool {
+func (s *structDecoder) decodeField(shape *messageShape, r run) bool {
 	field := shape.field(r.number)
 	if field == nil {
-		f.rest = append(f.rest, r.whole...)
+		s.rest = append(s.rest, r.whole...)
 		return true
 	}
-	if f.seen&(1<<r.number) != 0 {
+	if s.seen&(1<<r.number) != 0 {
 		return false // the field occurs in several places
 	}
-	f.seen |= 1 << r.number
-	was := f.others.at(r.number)
+	s.seen |= 1 << r.number
+	was := s.others.at(r.number)
 	switch {
 	case was != nil && bytes.Equal(r.whole, was):
-		share(f.to.Field(field.index), f.like.Field(field.index))
+		share(s.to.Field(field.index), s.like.Field(field.index))
 	case field.inner != nil:
-		return f.descend(field, r, was)
+		return s.descend(field, r, was)
 	case len(r.whole) < smallPart:
-		f.rest = append(f.rest, r.whole...)
+		s.rest = append(s.rest, r.whole...)
 	default:
-		f.shareOrDecode(field, r)
+		s.shareOrDecode(field, r)
 	}
 	return true
 }
 
 // descend decodes a message inside the message.
-func (f *structDecoder) descend(field *fieldShape, r run, was []byte) bool {
+func (s *structDecoder) descend(field *fieldShape, r run, was []byte) bool {
 	content := onlyValue(r.whole)
 	if content == nil {
 		return false
@@ -131,20 +131,20 @@ func (f *structDecoder) descend(field *fieldShape, r run, was []byte) bool {
 	var before []byte
 	var like reflect.Value
 	if was != nil {
-		before, like = onlyValue(was), f.like.Field(field.index)
+		before, like = onlyValue(was), s.like.Field(field.index)
 	}
-	return f.parts.fill(field.inner, f.to.Field(field.index), content, before, like)
+	return s.parts.fill(field.inner, s.to.Field(field.index), content, before, like)
 }
 
 // shareOrDecode shares a part that was decoded before, or leaves it to the generated code.
-func (f *structDecoder) shareOrDecode(field *fieldShape, r run) {
-	known, hash := f.parts.find(field, r.whole)
+func (s *structDecoder) shareOrDecode(field *fieldShape, r run) {
+	known, hash := s.parts.find(field, r.whole)
 	if known.IsValid() {
-		share(f.to.Field(field.index), known)
+		share(s.to.Field(field.index), known)
 		return
 	}
-	f.rest = append(f.rest, r.whole...)
-	f.new = append(f.new, newPart{field: field, run: r.whole, hash: hash})
+	s.rest = append(s.rest, r.whole...)
+	s.new = append(s.new, newPart{field: field, run: r.whole, hash: hash})
 }
 
 // share sets a field to the value of another object's field. Appending to a slice of it copies it first.

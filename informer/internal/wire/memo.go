@@ -37,16 +37,16 @@ const (
 var hashSeed = maphash.MakeSeed()
 
 // find returns the decoded value for the bytes of a field, if it is cached, and in any case their hash.
-func (m *partCache) find(field *fieldShape, encoded []byte) (reflect.Value, uint64) {
+func (pc *partCache) find(field *fieldShape, encoded []byte) (reflect.Value, uint64) {
 	key := partKey{field, maphash.Bytes(hashSeed, encoded)}
-	m.mu.Lock()
-	known, ok := m.recent[key]
+	pc.mu.Lock()
+	known, ok := pc.recent[key]
 	if !ok {
-		if known, ok = m.older[key]; ok {
-			m.keepLocked(key, known)
+		if known, ok = pc.older[key]; ok {
+			pc.keepLocked(key, known)
 		}
 	}
-	m.mu.Unlock()
+	pc.mu.Unlock()
 	if !ok || !bytes.Equal(known.encoded, encoded) {
 		return reflect.Value{}, key.hash
 	}
@@ -55,27 +55,27 @@ func (m *partCache) find(field *fieldShape, encoded []byte) (reflect.Value, uint
 
 // add keeps a part that has been decoded if it occurs for the second time. Most parts that occur once belong to one
 // object only, such as the status of a container.
-func (m *partCache) add(p newPart, value reflect.Value) {
+func (pc *partCache) add(p newPart, value reflect.Value) {
 	if len(p.run) > largePart {
 		return
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.seenOnce == nil {
-		m.seenOnce = make([]uint32, seenOnceSize)
+	pc.mu.Lock()
+	defer pc.mu.Unlock()
+	if pc.seenOnce == nil {
+		pc.seenOnce = make([]uint32, seenOnceSize)
 	}
-	if place := &m.seenOnce[p.hash%seenOnceSize]; *place != uint32(p.hash>>32) {
+	if place := &pc.seenOnce[p.hash%seenOnceSize]; *place != uint32(p.hash>>32) {
 		*place = uint32(p.hash >> 32)
 		return
 	}
 	own := reflect.New(value.Type()).Elem()
 	own.Set(value)
-	m.keepLocked(partKey{p.field, p.hash}, &cachedPart{encoded: bytes.Clone(p.run), value: own})
+	pc.keepLocked(partKey{p.field, p.hash}, &cachedPart{encoded: bytes.Clone(p.run), value: own})
 }
 
-func (m *partCache) keepLocked(key partKey, known *cachedPart) {
-	if m.size += len(known.encoded); m.recent == nil || m.size > maxRecent {
-		m.older, m.recent, m.size = m.recent, map[partKey]*cachedPart{}, len(known.encoded)
+func (pc *partCache) keepLocked(key partKey, known *cachedPart) {
+	if pc.size += len(known.encoded); pc.recent == nil || pc.size > maxRecent {
+		pc.older, pc.recent, pc.size = pc.recent, map[partKey]*cachedPart{}, len(known.encoded)
 	}
-	m.recent[key] = known
+	pc.recent[key] = known
 }

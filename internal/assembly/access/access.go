@@ -1,4 +1,5 @@
-// Package access is who may do what in a cluster: its keys and certificates, whom it authenticates, and what they may do.
+// Package access is who may do what in a cluster: its keys and certificates, whom it authenticates, and what they may
+// do.
 package access
 
 import (
@@ -24,11 +25,11 @@ type Options struct {
 	Keys string
 	// Hosts are further names and addresses in the serving certificate.
 	Hosts []string
-	// Serving are the files of the serving certificate, Proxy those of the client certificate as a front proxy, and Kubelets those of the client
-	// certificate for kubelets. By default the cluster's own authorities sign them.
+	// Serving are the files of the serving certificate, Proxy those of the client certificate as a front proxy, and
+	// Kubelets those of the client certificate for kubelets. By default the cluster's own authorities sign them.
 	Serving, Proxy, Kubelets Pair
-	// ClientCAFile and ProxyCAFile have further authorities of clients, and those of front proxies. KubeletCAFile has those of kubelets' servers, which
-	// are not verified without it.
+	// ClientCAFile and ProxyCAFile have further authorities of clients, and those of front proxies. KubeletCAFile has
+	// those of kubelets' servers, which are not verified without it.
 	ClientCAFile, ProxyCAFile, KubeletCAFile string
 	TLS                                      TLS
 	Tokens                                   Tokens
@@ -41,14 +42,15 @@ type Options struct {
 	TokenWebhook webhook.TokenOptions
 	// FrontProxy has the names of front proxies' certificates and of their headers.
 	FrontProxy auth.FrontProxy
-	// Modes are the authorization modes, in order. ModesFile is an AuthorizationConfiguration instead, ABACFile has the policies of the mode ABAC, and
-	// Webhook is asked in the mode Webhook.
+	// Modes are the authorization modes, in order. ModesFile is an AuthorizationConfiguration instead, ABACFile has the
+	// policies of the mode ABAC, and Webhook is asked in the mode Webhook.
 	Modes               []string
 	ModesFile, ABACFile string
 	Webhook             webhook.AuthorizerOptions
 	// ServiceAddress is the one of the Service "kubernetes".
 	ServiceAddress netip.Addr
-	// OwnNodes says that the cluster has nodes in this process, which need the mode Node and the cluster's own client certificate for kubelets.
+	// OwnNodes says that the cluster has nodes in this process, which need the mode Node and the cluster's own client
+	// certificate for kubelets.
 	OwnNodes bool
 
 	// Metrics gets the metrics of authentication and authorization.
@@ -93,7 +95,8 @@ type Access struct {
 
 	*Certificates
 	Permissions *Permissions
-	// Authenticate finds out who sends a request. Tokens does so for a token, and Issuer makes those of service accounts.
+	// Authenticate finds out who sends a request. Tokens does so for a token, and Issuer makes those of service
+	// accounts.
 	Authenticate auth.Authenticator
 	Tokens       auth.Sources
 	Issuer       *actions.Issuer
@@ -108,7 +111,8 @@ func New(o Options, a *address.Address, s *storage.Storage) *Access {
 	return &Access{o: o, address: a, storage: s}
 }
 
-// Start reads keys and certificates, and makes the authenticators and authorizers. Roles are not followed before Follow.
+// Start reads keys and certificates, and makes the authenticators and authorizers. Roles are not followed before
+// Follow.
 func (a *Access) Start(ctx context.Context, l *assembly.List) (err error) {
 	if a.Certificates, err = a.o.openCertificates(append(a.names(), a.o.Hosts...), l); err != nil {
 		return err

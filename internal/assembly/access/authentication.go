@@ -129,8 +129,8 @@ func (a *Access) anonymous(issuers *oidc.Tokens) func(*http.Request) bool {
 	}
 }
 
-// knownClients tells the HTTP/2 connection of each request whether its client is authenticated. Unauthenticated clients may have
-// only a few requests at the same time, and their connection is closed after each answer.
+// knownClients tells the HTTP/2 connection of each request whether its client is authenticated. Unauthenticated clients
+// may have only a few requests at the same time, and their connection is closed after each answer.
 type knownClients struct{ auth.Authenticator }
 
 // Authenticate implements auth.Authenticator.

@@ -16,7 +16,8 @@ import (
 	"github.com/millrace/millrace/internal/server/pki"
 )
 
-// Certificates has the keys and certificates of the server, and the authorities of its clients. They are renewed, and read again when files change.
+// Certificates has the keys and certificates of the server, and the authorities of its clients. They are renewed, and
+// read again when files change.
 type Certificates struct {
 	rotating *pki.Rotating
 	// Clients are the authorities of clients, and Signing the key that signs service account tokens.
@@ -84,7 +85,8 @@ func (a *Access) names() []string {
 	return names
 }
 
-// Authorities returns the CA certificates with which clients verify the server: its own CA, and a serving certificate from a file as such.
+// Authorities returns the CA certificates with which clients verify the server: its own CA, and a serving certificate
+// from a file as such.
 func (c *Certificates) Authorities() []byte {
 	all := [][]byte{c.rotating.Keys().Authority.CertPEM}
 	if c.servingFile != "" {

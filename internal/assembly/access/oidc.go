@@ -10,8 +10,8 @@ import (
 // OIDC are the flags --oidc-* of kube-apiserver. Without IssuerURL there is no issuer.
 type OIDC struct {
 	IssuerURL, ClientID, CAFile string
-	// UsernameClaim is "sub" by default. Names from a claim other than "email" get the issuer's URL and "#" as prefix, unless
-	// UsernamePrefix is set; "-" means no prefix.
+	// UsernameClaim is "sub" by default. Names from a claim other than "email" get the issuer's URL and "#" as prefix,
+	// unless UsernamePrefix is set; "-" means no prefix.
 	UsernameClaim, UsernamePrefix string
 	GroupsClaim, GroupsPrefix     string
 	// SigningAlgorithms are RS256 by default.

@@ -58,8 +58,8 @@ func (p *Permissions) own(kind string, a *Access) (auth.Authorizer, error) {
 	return nil, fmt.Errorf("authorization-mode %q is not a valid mode", kind)
 }
 
-// Admission returns the admission plugins that depend on permissions: nodes may only change their own objects, and nobody can
-// grant permissions that they do not have.
+// Admission returns the admission plugins that depend on permissions: nodes may only change their own objects, and
+// nobody can grant permissions that they do not have.
 func (p *Permissions) Admission() []registry.Admission {
 	all := []registry.Admission{node.Restriction(p.registry, p)}
 	if p.roles != nil {

@@ -1,5 +1,5 @@
-// Package address is the first part of a cluster: its port, and the addresses at which it is reached. The port comes first, because if it is in use, nothing
-// else needs to be undone, and nothing on disk was touched.
+// Package address is the first part of a cluster: its port, and the addresses at which it is reached. The port comes
+// first, because if it is in use, nothing else needs to be undone, and nothing on disk was touched.
 package address
 
 import (
@@ -40,7 +40,8 @@ type Options struct {
 	Logger     *slog.Logger
 }
 
-// Address is where a cluster is reached. Inside, which reaches it without a connection, exists from New on, and everything else from Start on.
+// Address is where a cluster is reached. Inside, which reaches it without a connection, exists from New on, and
+// everything else from Start on.
 type Address struct {
 	o Options
 	// Inside is the way of requests from this process. It has no handler until the API is served.
@@ -85,7 +86,8 @@ func (a *Address) Config() *rest.Config {
 	return &rest.Config{Host: "https://in.process", Transport: a.Inside, QPS: -1, WarningHandler: rest.NoWarnings{}}
 }
 
-// URL returns the URL of the API, or "" if there is no port. For a server that listens on all addresses it has the loopback address.
+// URL returns the URL of the API, or "" if there is no port. For a server that listens on all addresses it has the
+// loopback address.
 func (a *Address) URL() string {
 	if a.Alone() {
 		return ""
@@ -108,7 +110,8 @@ func (a *Address) Port() int {
 // External returns the address in documents for clients from outside.
 func (a *Address) External() string { return a.external(a.Listening) }
 
-// Keys is where clients that check tokens themselves find the server's keys: at the address that pods can reach, if there is one.
+// Keys is where clients that check tokens themselves find the server's keys: at the address that pods can reach, if
+// there is one.
 func (a *Address) Keys() string {
 	if a.Advertised.IsValid() {
 		return a.external(a.Advertised.String())
@@ -125,7 +128,8 @@ func (a *Address) external(address string) string {
 	return net.JoinHostPort(a.o.ExternalHostname, port)
 }
 
-// Hosts returns the addresses that the serving certificate must have: the one of the port, unless it is all of this machine's, and the advertised one.
+// Hosts returns the addresses that the serving certificate must have: the one of the port, unless it is all of this
+// machine's, and the advertised one.
 func (a *Address) Hosts() []string {
 	var hosts []string
 	if host, _, err := net.SplitHostPort(a.Listening); err == nil {
@@ -176,7 +180,8 @@ func (a *Address) advertise() (netip.AddrPort, error) {
 	return netip.AddrPortFrom(address.Unmap(), listening.Port()), nil
 }
 
-// Owns reports whether the server listens at an address: at its port, on its listen address or, if that is unspecified, on any address of this machine.
+// Owns reports whether the server listens at an address: at its port, on its listen address or, if that is unspecified,
+// on any address of this machine.
 func (a *Address) Owns(at netip.AddrPort) bool {
 	listening, err := netip.ParseAddrPort(a.Listening)
 	if err != nil || at.Port() != listening.Port() {

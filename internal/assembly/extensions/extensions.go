@@ -1,4 +1,5 @@
-// Package extensions is what extends the API: custom resources, and API groups that other servers answer, or backends in this process.
+// Package extensions is what extends the API: custom resources, and API groups that other servers answer, or backends
+// in this process.
 package extensions
 
 import (

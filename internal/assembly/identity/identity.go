@@ -1,5 +1,5 @@
-// Package identity says as whom the components of a cluster send their requests in this process. They have Kubernetes' user names, and the roles of these
-// names; only the administrator is in system:masters.
+// Package identity says as whom the components of a cluster send their requests in this process. They have Kubernetes'
+// user names, and the roles of these names; only the administrator is in system:masters.
 package identity
 
 import (

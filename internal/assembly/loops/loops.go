@@ -1,4 +1,5 @@
-// Package loops is what brings the cluster to its desired state: the controllers and the scheduler. They reach the server only through the API.
+// Package loops is what brings the cluster to its desired state: the controllers and the scheduler. They reach the
+// server only through the API.
 package loops
 
 import (
@@ -49,7 +50,8 @@ func MakesAccounts(selection []string) bool {
 	return err == nil && slices.ContainsFunc(selected, func(e loop.Entry) bool { return e.Name == serviceaccount.Entry.Name })
 }
 
-// Loops is the part. The nodes of this process share its clients and their informers, so everything runs together: see Run.
+// Loops is the part. The nodes of this process share its clients and their informers, so everything runs together: see
+// Run.
 type Loops struct {
 	o       Options
 	address *address.Address

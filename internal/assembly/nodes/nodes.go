@@ -27,9 +27,10 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// A lease holds for 40 s, a node is given up after 50, and a renewal that fails is repeated each second. Hollow nodes are in the server's process, so that
-// few renewals fail: they need no more than two in that time, and in a cluster without a port, where none gets lost on the way, one. The renewals are
-// most of what a cluster with a thousand of them does when nothing happens.
+// A lease holds for 40 s, a node is given up after 50, and a renewal that fails is repeated each second. Hollow nodes
+// are in the server's process, so that few renewals fail: they need no more than two in that time, and in a cluster
+// without a port, where none gets lost on the way, one. The renewals are most of what a cluster with a thousand of them
+// does when nothing happens.
 const (
 	hollowLeaseEvery = 20 * time.Second
 	aloneLeaseEvery  = 36 * time.Second
@@ -76,37 +77,38 @@ func New(o Options, a *address.Address, who *access.Access, l *loops.Loops) *Nod
 }
 
 // Start makes the nodes, and has them run together with the loops.
-func (p *Nodes) Start(context.Context, *assembly.List) error {
-	if p.o.Hollow > 0 {
-		nodes, err := p.hollow()
+func (no *Nodes) Start(context.Context, *assembly.List) error {
+	if no.o.Hollow > 0 {
+		nodes, err := no.hollow()
 		if err != nil {
 			return err
 		}
-		p.loops.Add(nodes)
+		no.loops.Add(nodes)
 	}
-	if p.o.Runtime == "" {
+	if no.o.Runtime == "" {
 		return nil
 	}
-	return p.machine()
+	return no.machine()
 }
 
-// server configures the servers of this cluster's nodes, which the API server may call without asking. A cluster without a port has no such servers.
-func (p *Nodes) server() server.Access {
-	if p.address.Alone() {
+// server configures the servers of this cluster's nodes, which the API server may call without asking. A cluster
+// without a port has no such servers.
+func (no *Nodes) server() server.Access {
+	if no.address.Alone() {
 		return server.Access{}
 	}
-	return server.Access{Clients: p.access.Keys().Clients(), Names: []string{identity.KubeletClient}}
+	return server.Access{Clients: no.access.Keys().Clients(), Names: []string{identity.KubeletClient}}
 }
 
 // hollow makes the hollow nodes.
-func (p *Nodes) hollow() (loop.Runner, error) {
-	clients, err := p.loops.Clients()
+func (no *Nodes) hollow() (loop.Runner, error) {
+	clients, err := no.loops.Clients()
 	if err != nil {
 		return nil, err
 	}
 	o := hollow.Options{
-		Clients: clients, Nodes: p.o.Hollow, Pods: loop.Informer(clients, informer.For(clients.Kube.CoreV1().Pods(""))),
-		Server: p.server(), As: identity.AsNode, LeaseEvery: hollowLeaseEvery, Logger: p.o.Logger,
+		Clients: clients, Nodes: no.o.Hollow, Pods: loop.Informer(clients, informer.For(clients.Kube.CoreV1().Pods(""))),
+		Server: no.server(), As: identity.AsNode, LeaseEvery: hollowLeaseEvery, Logger: no.o.Logger,
 	}
 	if clients.Alone() {
 		o.LeaseEvery = aloneLeaseEvery
@@ -115,41 +117,41 @@ func (p *Nodes) hollow() (loop.Runner, error) {
 }
 
 // machine makes this machine's node, and its part of the cluster's network.
-func (p *Nodes) machine() error {
+func (no *Nodes) machine() error {
 	name, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("find the node's name: %w", err)
 	}
 	name = strings.ToLower(name)
-	clients, err := p.loops.Clients()
+	clients, err := no.loops.Clients()
 	if err != nil {
 		return err
 	}
 	o := kubelet.Options{
-		Name: name, Clients: clients.As("kubelet"), Socket: p.o.Runtime, Root: p.o.Root, Eviction: pressure.Limits{Hard: p.o.Eviction},
-		ServeDevices: true, Server: p.server(), Logger: p.o.Logger,
+		Name: name, Clients: clients.As("kubelet"), Socket: no.o.Runtime, Root: no.o.Root, Eviction: pressure.Limits{Hard: no.o.Eviction},
+		ServeDevices: true, Server: no.server(), Logger: no.o.Logger,
 	}
-	if o.Root == "" && p.o.Data != "" {
-		o.Root = filepath.Join(p.o.Data, "kubelet")
+	if o.Root == "" && no.o.Data != "" {
+		o.Root = filepath.Join(no.o.Data, "kubelet")
 	}
-	if len(p.o.PodRanges) > 0 {
-		n, err := p.network(clients, &o)
+	if len(no.o.PodRanges) > 0 {
+		n, err := no.network(clients, &o)
 		if err != nil {
 			return err
 		}
-		p.loops.Add(identity.As(identity.Proxy, n))
+		no.loops.Add(identity.As(identity.Proxy, n))
 	}
 	machine, err := kubelet.New(o)
 	if err != nil {
 		return err
 	}
-	p.loops.Add(loop.Func(func(ctx context.Context) error { return machine.Run(identity.AsNode(ctx, name)) }))
+	no.loops.Add(loop.Func(func(ctx context.Context) error { return machine.Run(identity.AsNode(ctx, name)) }))
 	return nil
 }
 
 // network returns this machine's part of the cluster's network, and completes the kubelet's options for it.
-func (p *Nodes) network(clients *loop.Clients, o *kubelet.Options) (loop.Runner, error) {
-	dns := p.o.ServiceAddress
+func (no *Nodes) network(clients *loop.Clients, o *kubelet.Options) (loop.Runner, error) {
+	dns := no.o.ServiceAddress
 	for range dnsPlace - 1 {
 		dns = dns.Next()
 	}
@@ -159,11 +161,11 @@ func (p *Nodes) network(clients *loop.Clients, o *kubelet.Options) (loop.Runner,
 	}
 	o.Addresses, o.ClusterDNS, o.ClusterDomain = []string{own.String()}, []string{dns.String()}, clusterDomain
 	n := network.Options{
-		Clients: clients, Node: o.Name, Address: own, ClusterCIDRs: p.o.PodRanges, DNS: dns, Domain: clusterDomain,
-		ConfigurationDirectory: p.o.CNIConfigurations, PluginDirectory: p.o.CNIPlugins, Logger: p.o.Logger, Metrics: p.o.Metrics,
+		Clients: clients, Node: o.Name, Address: own, ClusterCIDRs: no.o.PodRanges, DNS: dns, Domain: clusterDomain,
+		ConfigurationDirectory: no.o.CNIConfigurations, PluginDirectory: no.o.CNIPlugins, Logger: no.o.Logger, Metrics: no.o.Metrics,
 	}
-	if p.o.Data != "" {
-		if n.Directory, err = filepath.Abs(filepath.Join(p.o.Data, "network")); err != nil {
+	if no.o.Data != "" {
+		if n.Directory, err = filepath.Abs(filepath.Join(no.o.Data, "network")); err != nil {
 			return nil, err
 		}
 	}

@@ -1,5 +1,6 @@
-// Package objects makes the objects that every cluster begins with: namespaces, priority classes, the Service of the API servers, cluster-info, roles, and
-// the objects of API Priority and Fairness. What somebody has changed about them is kept where Kubernetes keeps it.
+// Package objects makes the objects that every cluster begins with: namespaces, priority classes, the Service of the
+// API servers, cluster-info, roles, and the objects of API Priority and Fairness. What somebody has changed about them
+// is kept where Kubernetes keeps it.
 package objects
 
 import (
@@ -56,27 +57,27 @@ func New(o Options, a *address.Address, s *storage.Storage, who *access.Access) 
 }
 
 // Start makes the objects, and returns when the roles among them are followed.
-func (p *Objects) Start(ctx context.Context, l *assembly.List) error {
-	reg := p.storage.Registry
-	if err := p.bootstrap(ctx); err != nil {
+func (ob *Objects) Start(ctx context.Context, l *assembly.List) error {
+	reg := ob.storage.Registry
+	if err := ob.bootstrap(ctx); err != nil {
 		return err
 	}
-	if err := p.publish(ctx); err != nil {
+	if err := ob.publish(ctx); err != nil {
 		return err
 	}
 	if err := rbac.Reconcile(ctx, reg, policy()); err != nil {
 		return err
 	}
-	flows := &bootstrap.Flows{Registry: reg, Logger: p.o.Logger, Every: CheckEvery(p.address)}
+	flows := &bootstrap.Flows{Registry: reg, Logger: ob.o.Logger, Every: CheckEvery(ob.address)}
 	if err := flows.Ensure(ctx); err != nil {
 		return err
 	}
 	l.Run("flow control objects", flows.Run)
-	return p.access.Permissions.Follow(ctx, l)
+	return ob.access.Permissions.Follow(ctx, l)
 }
 
-// CheckEvery returns how often the objects are checked that every cluster has: rarely in a cluster without a port, where only this process can change one.
-// Zero is the default.
+// CheckEvery returns how often the objects are checked that every cluster has: rarely in a cluster without a port,
+// where only this process can change one. Zero is the default.
 func CheckEvery(a *address.Address) time.Duration {
 	if a.Alone() {
 		return time.Hour
@@ -85,24 +86,24 @@ func CheckEvery(a *address.Address) time.Duration {
 }
 
 // bootstrap makes namespaces, priority classes, and the Service of the API servers.
-func (p *Objects) bootstrap(ctx context.Context) error {
+func (ob *Objects) bootstrap(ctx context.Context) error {
 	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		if err := p.ensure(ctx, schema.GroupResource{Resource: "namespaces"}, namespace); err != nil {
+		if err := ob.ensure(ctx, schema.GroupResource{Resource: "namespaces"}, namespace); err != nil {
 			return err
 		}
 	}
 	for _, class := range scheduling.SystemClasses() {
-		if err := p.ensure(ctx, schema.GroupResource{Group: "scheduling.k8s.io", Resource: "priorityclasses"}, class); err != nil {
+		if err := ob.ensure(ctx, schema.GroupResource{Group: "scheduling.k8s.io", Resource: "priorityclasses"}, class); err != nil {
 			return err
 		}
 	}
-	return p.ensure(ctx, schema.GroupResource{Resource: "services"}, endpoints.Service(p.o.ServiceAddress, p.address.Port()))
+	return ob.ensure(ctx, schema.GroupResource{Resource: "services"}, endpoints.Service(ob.o.ServiceAddress, ob.address.Port()))
 }
 
 // ensure creates an object unless it exists.
-func (p *Objects) ensure(ctx context.Context, gr schema.GroupResource, o resource.Object) error {
-	storage, err := p.storageOf(gr)
+func (ob *Objects) ensure(ctx context.Context, gr schema.GroupResource, o resource.Object) error {
+	storage, err := ob.storageOf(gr)
 	if err != nil {
 		return err
 	}
@@ -117,32 +118,32 @@ func (p *Objects) ensure(ctx context.Context, gr schema.GroupResource, o resourc
 	return nil
 }
 
-func (p *Objects) storageOf(gr schema.GroupResource) (*registry.Storage, error) {
-	k, ok := p.storage.Registry.Catalogue.Kind(gr)
+func (ob *Objects) storageOf(gr schema.GroupResource) (*registry.Storage, error) {
+	k, ok := ob.storage.Registry.Catalogue.Kind(gr)
 	if !ok {
 		return nil, fmt.Errorf("there is no kind %v", gr)
 	}
-	return p.storage.Registry.Storage(k)
+	return ob.storage.Registry.Storage(k)
 }
 
-// publish writes the server's address and CA certificate into cluster-info. On an external etcd, where several servers may share
-// the cluster, an existing cluster-info is kept.
-func (p *Objects) publish(ctx context.Context) error {
-	if p.address.Alone() {
+// publish writes the server's address and CA certificate into cluster-info. On an external etcd, where several servers
+// may share the cluster, an existing cluster-info is kept.
+func (ob *Objects) publish(ctx context.Context) error {
+	if ob.address.Alone() {
 		return nil
 	}
 	config := clientcmdapi.NewConfig()
-	config.Clusters[""] = &clientcmdapi.Cluster{Server: p.address.URL(), CertificateAuthorityData: p.access.Authorities()}
+	config.Clusters[""] = &clientcmdapi.Cluster{Server: ob.address.URL(), CertificateAuthorityData: ob.access.Authorities()}
 	text, err := clientcmd.Write(*config)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", infoName, err)
 	}
 	fresh := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: infoName, Namespace: infoNamespace}, Data: map[string]string{infoKey: string(text)}}
 	gr := schema.GroupResource{Resource: "configmaps"}
-	if err := p.ensure(ctx, gr, fresh); err != nil || p.storage.Shared() {
+	if err := ob.ensure(ctx, gr, fresh); err != nil || ob.storage.Shared() {
 		return err
 	}
-	storage, err := p.storageOf(gr)
+	storage, err := ob.storageOf(gr)
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/server/auth/rbac"
 )
 
-// policy is Kubernetes' bootstrap policy with additions for this cluster: the API server, which is not in system:masters, may
-// call kubelets, and kubelets may create reviews.
+// policy is Kubernetes' bootstrap policy with additions for this cluster: the API server, which is not in
+// system:masters, may call kubelets, and kubelets may create reviews.
 func policy() *rbac.Policy {
 	p := rbac.DefaultPolicy()
 	p.ClusterRoleBindings = append(p.ClusterRoleBindings, clusterBinding("millrace:kubelet-api-admin", "system:kubelet-api-admin", identity.KubeletClient))
@@ -78,8 +78,8 @@ func addRole(p *rbac.Policy, name, user string, rules ...rbacv1.PolicyRule) {
 	p.ClusterRoleBindings = append(p.ClusterRoleBindings, clusterBinding(name, name, user))
 }
 
-// addJoining adds the permissions that nodes need to join with a bootstrap token: tokens of kubeadm's group may request client
-// certificates, which are approved; nodes may renew theirs; and everybody may read cluster-info.
+// addJoining adds the permissions that nodes need to join with a bootstrap token: tokens of kubeadm's group may request
+// client certificates, which are approved; nodes may renew theirs; and everybody may read cluster-info.
 func addJoining(p *rbac.Policy) {
 	tokens := rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: auth.BootstrapNodes}
 	nodes := rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: auth.Nodes}

@@ -1,5 +1,6 @@
-// Package plugins is what takes part in each write: the admission plugins, among them those that objects of the cluster configure, and the allocator of
-// addresses and ports for services. It plugs them into the registry before anything is written.
+// Package plugins is what takes part in each write: the admission plugins, among them those that objects of the cluster
+// configure, and the allocator of addresses and ports for services. It plugs them into the registry before anything is
+// written.
 package plugins
 
 import (
@@ -26,7 +27,8 @@ type Options struct {
 	// Enable and Disable change the set of default plugins. ConfigFile is an AdmissionConfiguration.
 	Enable, Disable []string
 	ConfigFile      string
-	// NotReadySeconds and UnreachableSeconds are for how long a pod stays on a node that is not ready or cannot be reached.
+	// NotReadySeconds and UnreachableSeconds are for how long a pod stays on a node that is not ready or cannot be
+	// reached.
 	NotReadySeconds, UnreachableSeconds *int64
 	// ServiceAccounts says that somebody makes the default service accounts, so that pods may be required to have one.
 	ServiceAccounts bool

@@ -27,8 +27,8 @@ func (s *Storage) encrypted(ctx context.Context, l *assembly.List) (store.Store,
 	return store.Transform(s.Store, e), nil
 }
 
-// resourceOfKeys returns a function that finds the resource of a key: built-in kinds have Kubernetes' keys, all others their
-// group and resource.
+// resourceOfKeys returns a function that finds the resource of a key: built-in kinds have Kubernetes' keys, all others
+// their group and resource.
 func resourceOfKeys() func(key string) (schema.GroupResource, bool) {
 	builtIn := map[string]schema.GroupResource{}
 	for _, k := range builtin.Kinds() {

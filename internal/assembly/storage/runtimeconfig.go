@@ -16,8 +16,8 @@ import (
 	"github.com/millrace/millrace/internal/server/resource"
 )
 
-// apiSwitches are the APIs that a runtime configuration turns off and on. A switch of a resource has precedence over one of its version, that
-// over one of a level of stability, and that over the one of all.
+// apiSwitches are the APIs that a runtime configuration turns off and on. A switch of a resource has precedence over
+// one of its version, that over one of a level of stability, and that over the one of all.
 type apiSwitches struct {
 	levels    map[string]bool // all, ga, beta, alpha
 	versions  map[schema.GroupVersion]bool

@@ -1,4 +1,5 @@
-// Package storage is all that is between a request and the disk: the store, encryption at rest, the watch cache, and the registry of the kinds.
+// Package storage is all that is between a request and the disk: the store, encryption at rest, the watch cache, and
+// the registry of the kinds.
 package storage
 
 import (
@@ -22,18 +23,20 @@ import (
 )
 
 const (
-	// These limit the history beside the current state: in the store, which only the watch cache reads, and for each kind in the
-	// watch cache. With 6 MiB for each kind, watchers that read nothing for two seconds of a burst got 410 Gone.
+	// These limit the history beside the current state: in the store, which only the watch cache reads, and for each
+	// kind in the watch cache. With 6 MiB for each kind, watchers that read nothing for two seconds of a burst got 410
+	// Gone.
 	historyBytes = 6 << 20
 	windowBytes  = 16 << 20
-	// formBytes limits the cached encoded answers of all kinds. A list that does not fit is encoded for each request, which costs
-	// four times as much; an answer that no client requests again is dropped.
+	// formBytes limits the cached encoded answers of all kinds. A list that does not fit is encoded for each request,
+	// which costs four times as much; an answer that no client requests again is dropped.
 	formBytes = 96 << 20
 )
 
 // Options say where objects are kept, and how.
 type Options struct {
-	// Data is the directory of the embedded etcd; empty keeps everything in memory. Etcd is asked instead if it has Endpoints.
+	// Data is the directory of the embedded etcd; empty keeps everything in memory. Etcd is asked instead if it has
+	// Endpoints.
 	Data string
 	Etcd etcd.Options
 	// EncryptionFile is an EncryptionConfiguration; with ReloadEncryption it is read again when it changes.
@@ -41,7 +44,8 @@ type Options struct {
 	ReloadEncryption bool
 	// EventTTL is how long events are kept: for ever if negative, as long as their kind says if zero.
 	EventTTL time.Duration
-	// RuntimeConfig turns APIs off and on. Uncached names the resources without a watch cache. Window limits a resource's history.
+	// RuntimeConfig turns APIs off and on. Uncached names the resources without a watch cache. Window limits a
+	// resource's history.
 	RuntimeConfig map[string]string
 	Uncached      []string
 	Window        func(groupResource string) (events, bytes int)

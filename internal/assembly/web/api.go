@@ -97,7 +97,8 @@ func (w *Web) divide(ctx context.Context, l *assembly.List) (*fairness.Dispatche
 	return d, nil
 }
 
-// Seats is how many requests may be served at the same time with limits for those that read and those that change. Zero means the default.
+// Seats is how many requests may be served at the same time with limits for those that read and those that change. Zero
+// means the default.
 func Seats(reads, changes int) int { return or(reads, usualReads) + or(changes, usualChanges) }
 
 // or returns v, or otherwise if v is zero or less.

@@ -17,8 +17,9 @@ import (
 	"github.com/millrace/millrace/internal/server/watchcache"
 )
 
-// started are kube-apiserver's names for the parts of a start. It answers requests meanwhile, and has a check for each part. Here all of them have ended
-// before the first request is answered, and an error ends the program. So these checks pass; they are for those who ask for one by its name.
+// started are kube-apiserver's names for the parts of a start. It answers requests meanwhile, and has a check for each
+// part. Here all of them have ended before the first request is answered, and an error ends the program. So these
+// checks pass; they are for those who ask for one by its name.
 var started = []string{
 	"log",
 	"poststarthook/start-apiserver-admission-initializer",
@@ -90,8 +91,8 @@ const (
 	healthTimeout     = 5 * time.Second
 )
 
-// components tells how the other components are, as `kubectl get componentstatuses` shows it. Those of this process are well as long as it runs: if one
-// of them fails, the process ends.
+// components tells how the other components are, as `kubectl get componentstatuses` shows it. Those of this process are
+// well as long as it runs: if one of them fails, the process ends.
 func (w *Web) components() apiserver.Live {
 	inside := func(context.Context) (string, error) { return "ok", nil }
 	all := []struct {

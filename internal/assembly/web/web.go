@@ -25,11 +25,12 @@ import (
 
 // Options say how requests are answered.
 type Options struct {
-	// MaxInFlight and MaxMutatingInFlight limit the requests that are served at the same time. With NoFairness they are two limits for all clients
-	// together; otherwise API Priority and Fairness divides their sum.
+	// MaxInFlight and MaxMutatingInFlight limit the requests that are served at the same time. With NoFairness they are
+	// two limits for all clients together; otherwise API Priority and Fairness divides their sum.
 	MaxInFlight, MaxMutatingInFlight int
 	NoFairness                       bool
-	// RequestTimeout ends requests that are not long-running. MinRequestTimeout is how long a watch stays open at least.
+	// RequestTimeout ends requests that are not long-running. MinRequestTimeout is how long a watch stays open at
+	// least.
 	RequestTimeout, MinRequestTimeout time.Duration
 	BookmarkPeriod                    time.Duration
 	NoProfiling                       bool
@@ -100,7 +101,8 @@ func (w *Web) Start(ctx context.Context, l *assembly.List) error {
 	return w.keepEndpoints(l)
 }
 
-// Announce is a part that is started last, and so ends first: then the server says for a while that it is not ready, before anything of it ends.
+// Announce is a part that is started last, and so ends first: then the server says for a while that it is not ready,
+// before anything of it ends.
 func (w *Web) Announce(_ context.Context, l *assembly.List) error {
 	l.Opened("shutdown delay", func() error {
 		w.ending.Store(true)

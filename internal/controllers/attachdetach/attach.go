@@ -142,7 +142,8 @@ func (r *controller) attach(ctx context.Context, v *corev1.PersistentVolume, nam
 	return nil
 }
 
-// generated is the form of the names that this loop gives to attachments. When the volume is gone, only the name tells who made the attachment.
+// generated is the form of the names that this loop gives to attachments. When the volume is gone, only the name tells
+// who made the attachment.
 var generated = regexp.MustCompile("^csi-[0-9a-f]{64}$")
 
 // ours tells whether this loop made an attachment. Attachments that others made are left alone.
@@ -153,8 +154,8 @@ func ours(v *corev1.PersistentVolume, a *storagev1.VolumeAttachment) bool {
 	return v.Spec.CSI != nil && a.Name == attachmentName(v, a.Spec.NodeName)
 }
 
-// detach deletes an attachment that is not needed any more, once its node has released the volume. Until then it returns when to
-// look again; zero means that a change will wake the loop.
+// detach deletes an attachment that is not needed any more, once its node has released the volume. Until then it
+// returns when to look again; zero means that a change will wake the loop.
 func (r *controller) detach(ctx context.Context, v *corev1.PersistentVolume, a *storagev1.VolumeAttachment) (time.Duration, error) {
 	if a.DeletionTimestamp != nil || !ours(v, a) {
 		return 0, nil
@@ -183,8 +184,8 @@ type permission struct {
 	wait   time.Duration
 }
 
-// released reports whether a node has released a volume, and was told that it is no longer attached. The node is read from the
-// API: the cache of nodes may be behind that of pods, and detaching a volume that a pod uses loses data.
+// released reports whether a node has released a volume, and was told that it is no longer attached. The node is read
+// from the API: the cache of nodes may be behind that of pods, and detaching a volume that a pod uses loses data.
 func (r *controller) released(ctx context.Context, v *corev1.PersistentVolume, name string) (permission, error) {
 	if node, ok := r.nodes.Get("", name); ok {
 		if may := r.mayDetach(node, uniqueName(v)); !may.detach {

@@ -22,8 +22,8 @@ func (o Options) Entry() loop.Entry {
 
 // Options configure the loop.
 type Options struct {
-	// NeverForce keeps the volumes of a node that is not ready attached until the kubelet has unmounted them. By default they are
-	// detached after 6 minutes.
+	// NeverForce keeps the volumes of a node that is not ready attached until the kubelet has unmounted them. By
+	// default they are detached after 6 minutes.
 	NeverForce bool
 	// Metrics counts attachments.
 	Metrics Metrics

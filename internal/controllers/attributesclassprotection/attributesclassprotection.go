@@ -1,7 +1,7 @@
 // Package attributesclassprotection protects VolumeAttributesClasses that volumes or claims use from deletion.
 //
-// Guarantees: a class that is not being deleted has the finalizer kubernetes.io/vac-protection. A class that is being deleted
-// loses it when the API itself, not a cache, shows no volume and no claim that uses it.
+// Guarantees: a class that is not being deleted has the finalizer kubernetes.io/vac-protection. A class that is being
+// deleted loses it when the API itself, not a cache, shows no volume and no claim that uses it.
 package attributesclassprotection
 
 import (

@@ -1,10 +1,11 @@
-// Package bootstraptoken maintains bootstrap tokens, with which new nodes join: Secrets of the type bootstrap.kubernetes.io/token
-// in kube-system.
+// Package bootstraptoken maintains bootstrap tokens, with which new nodes join: Secrets of the type
+// bootstrap.kubernetes.io/token in kube-system.
 //
 // Guarantees:
 //
-//   - The ConfigMap cluster-info in kube-public, which everybody may read, has a signature of its kubeconfig for each valid signing
-//     token, and no other. With it a client that knows the token can verify that the kubeconfig is the cluster's.
+//   - The ConfigMap cluster-info in kube-public, which everybody may read, has a signature of its kubeconfig for each
+//     valid signing token, and no other. With it a client that knows the token can verify that the kubeconfig is the
+//     cluster's.
 //   - A token is deleted when it expires.
 //
 // As in Kubernetes these loops are off by default. The all-in-one cluster turns them on.

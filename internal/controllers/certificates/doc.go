@@ -2,10 +2,11 @@
 //
 // Guarantees:
 //
-//   - A kubelet's request for a client certificate is approved if a SubjectAccessReview allows it to the requester: for its own
-//     node ("selfnodeclient"), or for any node ("nodeclient"). Nothing else is approved here.
-//   - An approved request for one of Kubernetes' own signers gets its certificate. It is valid no longer than requested, than the
-//     signer allows, and than the CA itself. A request that the signer does not allow gets the condition Failed, for good.
+//   - A kubelet's request for a client certificate is approved if a SubjectAccessReview allows it to the requester: for
+//     its own node ("selfnodeclient"), or for any node ("nodeclient"). Nothing else is approved here.
+//   - An approved request for one of Kubernetes' own signers gets its certificate. It is valid no longer than
+//     requested, than the signer allows, and than the CA itself. A request that the signer does not allow gets the
+//     condition Failed, for good.
 //   - Requests are deleted an hour after they were decided, or after a day without a decision.
 //
 // Serving certificates of kubelets and client certificates of users must be approved by a person or another program.

@@ -15,7 +15,8 @@ const (
 	nodePrefix = "system:node:"
 )
 
-// kubeletClient returns an error unless the request is for a kubelet's client certificate: a node's name and nothing else.
+// kubeletClient returns an error unless the request is for a kubelet's client certificate: a node's name and nothing
+// else.
 func kubeletClient(r *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error {
 	switch {
 	case !slices.Equal(r.Subject.Organization, []string{nodesGroup}):
@@ -55,7 +56,8 @@ func kubeletServing(r *x509.CertificateRequest, usages []certificatesv1.KeyUsage
 	return nil
 }
 
-// onlyFor returns an error unless the usages are one extended usage, digital signature and, as RSA needs it, key encipherment.
+// onlyFor returns an error unless the usages are one extended usage, digital signature and, as RSA needs it, key
+// encipherment.
 func onlyFor(extended certificatesv1.KeyUsage, usages []certificatesv1.KeyUsage) error {
 	wanted := []certificatesv1.KeyUsage{extended, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment}
 	has := func(u certificatesv1.KeyUsage) bool { return slices.Contains(usages, u) }

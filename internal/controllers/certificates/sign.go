@@ -39,7 +39,8 @@ const (
 
 // Signing configures who signs certificates, and for how long. The zero value signs nothing.
 type Signing struct {
-	// Authority returns the CA of all of Kubernetes' own signers. It is called for each certificate, so the CA may change.
+	// Authority returns the CA of all of Kubernetes' own signers. It is called for each certificate, so the CA may
+	// change.
 	Authority func() (Authority, error)
 	// Others has the CAs of single signers, by name. If it is set, Authority is not used.
 	Others map[string]func() (Authority, error)

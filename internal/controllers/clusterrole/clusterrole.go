@@ -1,7 +1,8 @@
 // Package clusterrole aggregates ClusterRoles.
 //
-// Guarantees: the rules of a ClusterRole with an aggregationRule are those of all ClusterRoles that one of its selectors matches,
-// in the order of their names and without duplicates. Rules that another client writes there are replaced.
+// Guarantees: the rules of a ClusterRole with an aggregationRule are those of all ClusterRoles that one of its
+// selectors matches, in the order of their names and without duplicates. Rules that another client writes there are
+// replaced.
 package clusterrole
 
 import (
@@ -43,9 +44,9 @@ func New(c *loop.Clients) (loop.Runner, error) {
 }
 
 // aggregators returns the roles that aggregate a role.
-func (a *controller) aggregators(role *rbacv1.ClusterRole) []loop.Key {
+func (c *controller) aggregators(role *rbacv1.ClusterRole) []loop.Key {
 	var keys []loop.Key
-	for other := range a.roles.List() {
+	for other := range c.roles.List() {
 		if takes(other, role) {
 			keys = append(keys, informer.KeyOf(other))
 		}
@@ -65,39 +66,40 @@ func takes(aggregator, role *rbacv1.ClusterRole) bool {
 }
 
 // sync sets the rules of one role.
-func (a *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := a.writes.Settled(ctx, key); err != nil {
+func (c *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	if err := c.writes.Settled(ctx, key); err != nil {
 		return loop.Result{}, err
 	}
-	role, ok := a.roles.Lookup(key)
+	role, ok := c.roles.Lookup(key)
 	if !ok {
-		a.writes.Forget(key)
+		c.writes.Forget(key)
 		return loop.Result{}, nil
 	}
 	if role.AggregationRule == nil || role.DeletionTimestamp != nil {
 		return loop.Result{}, nil
 	}
-	rules := a.rulesFor(role)
+	rules := c.rulesFor(role)
 	if apiequality.Semantic.DeepEqual(rules, role.Rules) {
 		return loop.Result{}, nil
 	}
-	written, err := a.write(ctx, role, rules)
+	written, err := c.write(ctx, role, rules)
 	if apierrors.IsNotFound(err) {
 		return loop.Result{}, nil
 	}
 	if err != nil {
 		return loop.Result{}, fmt.Errorf("update the rules of cluster role %s: %w", key.Name, err)
 	}
-	a.writes.Wrote(key, a.roles, written.ResourceVersion)
+	c.writes.Wrote(key, c.roles, written.ResourceVersion)
 	return loop.Result{}, nil
 }
 
-// write applies rules, as Kubernetes does. An applied configuration without any would leave those that a user has written.
-func (a *controller) write(ctx context.Context, role *rbacv1.ClusterRole, rules []rbacv1.PolicyRule) (*rbacv1.ClusterRole, error) {
+// write applies rules, as Kubernetes does. An applied configuration without any would leave those that a user has
+// written.
+func (c *controller) write(ctx context.Context, role *rbacv1.ClusterRole, rules []rbacv1.PolicyRule) (*rbacv1.ClusterRole, error) {
 	if len(rules) == 0 {
 		changed := role.DeepCopy()
 		changed.Rules = nil
-		return a.kube.RbacV1().ClusterRoles().Update(ctx, changed, metav1.UpdateOptions{})
+		return c.kube.RbacV1().ClusterRoles().Update(ctx, changed, metav1.UpdateOptions{})
 	}
 	wanted := applyrbacv1.ClusterRole(role.Name).WithUID(role.UID)
 	for i := range rules {
@@ -105,13 +107,13 @@ func (a *controller) write(ctx context.Context, role *rbacv1.ClusterRole, rules 
 		wanted.WithRules(applyrbacv1.PolicyRule().WithAPIGroups(r.APIGroups...).WithResources(r.Resources...).WithResourceNames(r.ResourceNames...).
 			WithVerbs(r.Verbs...).WithNonResourceURLs(r.NonResourceURLs...))
 	}
-	return a.kube.RbacV1().ClusterRoles().Apply(ctx, wanted, metav1.ApplyOptions{FieldManager: name, Force: true})
+	return c.kube.RbacV1().ClusterRoles().Apply(ctx, wanted, metav1.ApplyOptions{FieldManager: name, Force: true})
 }
 
 // rulesFor returns the rules of all roles that a role aggregates.
-func (a *controller) rulesFor(role *rbacv1.ClusterRole) []rbacv1.PolicyRule {
+func (c *controller) rulesFor(role *rbacv1.ClusterRole) []rbacv1.PolicyRule {
 	var sources []*rbacv1.ClusterRole
-	for other := range a.roles.List() {
+	for other := range c.roles.List() {
 		if takes(role, other) {
 			sources = append(sources, other)
 		}

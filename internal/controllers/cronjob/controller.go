@@ -79,17 +79,17 @@ type step struct {
 }
 
 // sync handles one CronJob.
-func (k *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := k.writes.Settled(ctx, key); err != nil {
+func (c *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	if err := c.writes.Settled(ctx, key); err != nil {
 		return loop.Result{}, err
 	}
-	found, ok := k.crons.Lookup(key)
+	found, ok := c.crons.Lookup(key)
 	if !ok {
-		k.writes.Forget(key)
+		c.writes.Forget(key)
 		return loop.Result{}, nil
 	}
-	s := &step{controller: k, key: key, cron: found.DeepCopy(), now: k.now()}
-	s.jobs = slices.Collect(owned.By(k.jobs, found))
+	s := &step{controller: c, key: key, cron: found.DeepCopy(), now: c.now()}
+	s.jobs = slices.Collect(owned.By(c.jobs, found))
 	failure := s.clean(ctx) // first, as in Kubernetes: of a Job that is not kept no end is reported
 	if err := s.takeStock(ctx); err != nil {
 		return loop.Result{}, errors.Join(failure, err)

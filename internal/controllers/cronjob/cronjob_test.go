@@ -157,8 +157,8 @@ func TestAJumpOfTheClockIsNoticedWithinAMinute(t *testing.T) {
 	})
 }
 
-// Loops crash at any write, watches are cut, delayed or expired, clients write at the same time: no scheduled time has two Jobs,
-// and in the end the latest time has one.
+// Loops crash at any write, watches are cut, delayed or expired, clients write at the same time: no scheduled time has
+// two Jobs, and in the end the latest time has one.
 func TestWhateverCrashesNoScheduledTimeHasTwoJobs(t *testing.T) {
 	for seed := range uint64(5) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

@@ -31,7 +31,8 @@ func (e zoneError) Error() string { return fmt.Sprintf("invalid timeZone: %q: %s
 // manyMissed is the number of missed times from which a warning is recorded.
 const manyMissed = 100
 
-// latest returns the last scheduled time in (after, now], or zero. many is true if more than a hundred times were missed.
+// latest returns the last scheduled time in (after, now], or zero. many is true if more than a hundred times were
+// missed.
 func latest(s cron.Schedule, after, now time.Time) (last time.Time, many bool) {
 	count, t := 0, s.Next(after)
 	for ; !t.IsZero() && !t.After(now) && count <= manyMissed; t = s.Next(t) {
@@ -70,7 +71,8 @@ func earliest(j *batchv1.CronJob, now time.Time) time.Time {
 	return from
 }
 
-// longestPause limits the time between two syncs. The clock may have jumped, or have stood still while the machine was suspended.
+// longestPause limits the time between two syncs. The clock may have jumped, or have stood still while the machine was
+// suspended.
 const longestPause = time.Minute
 
 // pause returns the time until the next scheduled time.

@@ -76,19 +76,19 @@ func New(c *loop.Clients) (loop.Runner, error) {
 }
 
 // sync handles one DaemonSet.
-func (d *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := d.writes.Settled(ctx, key); err != nil {
+func (c *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	if err := c.writes.Settled(ctx, key); err != nil {
 		return loop.Result{}, err
 	}
-	ds, ok := d.sets.Lookup(key)
+	ds, ok := c.sets.Lookup(key)
 	if !ok {
-		d.writes.Forget(key)
-		d.pace.Forget(key)
-		d.failed.GC()
+		c.writes.Forget(key)
+		c.pace.Forget(key)
+		c.failed.GC()
 		return loop.Result{}, nil
 	}
 	if apiequality.Semantic.DeepEqual(ds.Spec.Selector, &metav1.LabelSelector{}) {
-		d.recorder.Eventf(ds, corev1.EventTypeWarning, "SelectingAll", "This daemon set is selecting all pods. A non-empty selector is required.")
+		c.recorder.Eventf(ds, corev1.EventTypeWarning, "SelectingAll", "This daemon set is selecting all pods. A non-empty selector is required.")
 		return loop.Result{}, nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(ds.Spec.Selector)
@@ -98,65 +98,65 @@ func (d *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	if ds.DeletionTimestamp != nil {
 		return loop.Result{}, nil
 	}
-	s, err := d.look(ctx, key, ds, selector)
+	s, err := c.look(ctx, key, ds, selector)
 	if errors.Is(err, history.ErrCollision) {
-		return loop.Result{}, d.collided(ctx, key, ds)
+		return loop.Result{}, c.collided(ctx, key, ds)
 	}
 	if err != nil {
 		return loop.Result{}, err
 	}
-	return d.step(ctx, s)
+	return c.step(ctx, s)
 }
 
 // look gathers the state for one sync.
-func (d *controller) look(ctx context.Context, key loop.Key, ds *appsv1.DaemonSet, selector labels.Selector) (*state, error) {
+func (c *controller) look(ctx context.Context, key loop.Key, ds *appsv1.DaemonSet, selector labels.Selector) (*state, error) {
 	owner := history.Owner{Object: ds, Key: key, Template: &ds.Spec.Template, Collisions: ds.Status.CollisionCount}
-	revisions, err := d.history.Claim(ctx, owner, selector)
+	revisions, err := c.history.Claim(ctx, owner, selector)
 	if err != nil {
 		return nil, err
 	}
-	current, revisions, err := d.history.Current(ctx, owner, revisions)
+	current, revisions, err := c.history.Current(ctx, owner, revisions)
 	if err != nil {
 		return nil, err
 	}
-	pods, err := d.claim(ctx, key, ds, selector)
+	pods, err := c.claim(ctx, key, ds, selector)
 	if err != nil {
 		return nil, err
 	}
-	d.pace.Set(key, len(pods))
+	c.pace.Set(key, len(pods))
 	s := &state{
-		ds: ds, key: key, owner: owner, now: d.now(), hash: current.Labels[appsv1.ControllerRevisionHashLabelKey],
+		ds: ds, key: key, owner: owner, now: c.now(), hash: current.Labels[appsv1.ControllerRevisionHashLabelKey],
 		current: current, revisions: revisions, fit: fitOf(ds), minReady: time.Duration(ds.Spec.MinReadySeconds) * time.Second,
 	}
-	s.arrange(d.places, pods)
+	s.arrange(c.places, pods)
 	return s, nil
 }
 
 // step creates missing pods, deletes surplus ones, and continues a rolling update.
-func (d *controller) step(ctx context.Context, s *state) (loop.Result, error) {
-	changed, failure := d.carryOut(ctx, s, s.upkeep(d))
+func (c *controller) step(ctx context.Context, s *state) (loop.Result, error) {
+	changed, failure := c.carryOut(ctx, s, s.upkeep(c))
 	if !changed && failure == nil && s.ds.Spec.UpdateStrategy.Type == appsv1.RollingUpdateDaemonSetStrategyType {
-		_, failure = d.carryOut(ctx, s, s.rollout())
+		_, failure = c.carryOut(ctx, s, s.rollout())
 	}
 	if failure == nil {
-		failure = d.history.Truncate(ctx, s.owner, s.revisions, s.limit(), s.inUse)
+		failure = c.history.Truncate(ctx, s.owner, s.revisions, s.limit(), s.inUse)
 	}
-	if err := d.writeStatus(ctx, s); err != nil {
+	if err := c.writeStatus(ctx, s); err != nil {
 		return loop.Result{}, errors.Join(failure, err)
 	}
 	return loop.Result{After: s.after}, failure
 }
 
 // claim adopts and releases pods, and returns those of the DaemonSet.
-func (d *controller) claim(ctx context.Context, key loop.Key, ds *appsv1.DaemonSet, selector labels.Selector) ([]*podview.Pod, error) {
+func (c *controller) claim(ctx context.Context, key loop.Key, ds *appsv1.DaemonSet, selector labels.Selector) ([]*podview.Pod, error) {
 	claims := loop.Claims[*podview.Pod]{
 		Owner: ds, Kind: kind, Selector: selector,
 		Live: func(ctx context.Context) (metav1.Object, error) {
-			return d.kube.AppsV1().DaemonSets(ds.Namespace).Get(ctx, ds.Name, metav1.GetOptions{})
+			return c.kube.AppsV1().DaemonSets(ds.Namespace).Get(ctx, ds.Name, metav1.GetOptions{})
 		},
 		Patch: func(ctx context.Context, pod *podview.Pod, patch []byte) error {
-			return d.upkeep.Patch(ctx, key, pod, patch)
+			return c.upkeep.Patch(ctx, key, pod, patch)
 		},
 	}
-	return claims.Claim(ctx, owned.Candidates(d.pods, ds, selector))
+	return claims.Claim(ctx, owned.Candidates(c.pods, ds, selector))
 }

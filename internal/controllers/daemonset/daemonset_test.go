@@ -96,7 +96,8 @@ func TestAnUpdateWithSurgeNeverLacksAPod(t *testing.T) {
 		c.create(func(ds *appsv1.DaemonSet) { bounds(ds, 2, 0); ds.Spec.MinReadySeconds = 5 })
 		c.settle()
 		stop := looptest.Observe(c.server, func() {
-			// As in Kubernetes, a pod that is being deleted does not count: the next node need not wait until it has gone.
+			// As in Kubernetes, a pod that is being deleted does not count: the next node need not wait until it has
+			// gone.
 			gone := func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil }
 			if ready, pods := c.ready(), len(slices.DeleteFunc(c.pods(), gone)); ready < 6 || pods > 8 {
 				t.Errorf("%d pods, of which %d are ready", pods, ready)
@@ -172,8 +173,8 @@ func TestAFailedPodIsReplacedWithGrowingDelays(t *testing.T) {
 	})
 }
 
-// Nodes come, go and change, users change their minds, loops crash at any write, watches are cut, delayed or expired: in the end
-// each suitable node has one pod of the last template.
+// Nodes come, go and change, users change their minds, loops crash at any write, watches are cut, delayed or expired:
+// in the end each suitable node has one pod of the last template.
 func TestWhateverHappensEachSuitableNodeHasItsPod(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

@@ -82,26 +82,26 @@ func (f *fit) tolerates(taint *corev1.Taint) bool {
 }
 
 // placeChanged wakes all DaemonSets for which a node has changed.
-func (d *controller) placeChanged(l *loop.Loop, before, after *place) []loop.Key {
+func (c *controller) placeChanged(l *loop.Loop, before, after *place) []loop.Key {
 	if before != nil && after != nil && maps.Equal(before.Labels, after.Labels) && reflect.DeepEqual(before.Taints, after.Taints) {
 		return nil
 	}
-	for ds := range d.sets.List() {
+	for ds := range c.sets.List() {
 		key := informer.KeyOf(ds)
-		l.AddAfter(key, d.pace.Of(key))
+		l.AddAfter(key, c.pace.Of(key))
 	}
 	return nil
 }
 
 // podChanged wakes the DaemonSet that owns, or owned, a pod, or those that might adopt it.
-func (d *controller) podChanged(l *loop.Loop, before, after *podview.Pod) []loop.Key {
+func (c *controller) podChanged(l *loop.Loop, before, after *podview.Pod) []loop.Key {
 	for _, pod := range []*podview.Pod{before, after} {
 		if pod == nil {
 			continue
 		}
 		if ref := metav1.GetControllerOfNoCopy(pod); ref != nil && ref.Kind == kind.Kind {
 			key := loop.Key{Namespace: pod.Namespace, Name: ref.Name}
-			l.AddAfter(key, d.pace.Of(key))
+			l.AddAfter(key, c.pace.Of(key))
 		}
 	}
 	if after == nil || !owned.Orphan(after) {
@@ -110,5 +110,5 @@ func (d *controller) podChanged(l *loop.Loop, before, after *podview.Pod) []loop
 	if before != nil && owned.Orphan(before) && maps.Equal(before.Labels, after.Labels) {
 		return nil
 	}
-	return owned.MatchingOwners(d.sets, after, func(ds *appsv1.DaemonSet) *metav1.LabelSelector { return ds.Spec.Selector })
+	return owned.MatchingOwners(c.sets, after, func(ds *appsv1.DaemonSet) *metav1.LabelSelector { return ds.Spec.Selector })
 }

@@ -65,8 +65,8 @@ func (s *state) tidy(d *controller, at *post, p *plan) {
 	}
 }
 
-// tidyPair keeps one pod of the current template and one of an older one, or only one of them if the other is not needed any
-// more.
+// tidyPair keeps one pod of the current template and one of an older one, or only one of them if the other is not
+// needed any more.
 func (s *state) tidyPair(working []*podview.Pod, p *plan) {
 	var fresh, old *podview.Pod
 	for _, pod := range working {
@@ -85,26 +85,26 @@ func (s *state) tidyPair(working []*podview.Pod, p *plan) {
 }
 
 // mayReplace reports whether the delay for replacing a failed pod on a node has passed.
-func (d *controller) mayReplace(s *state, node string) bool {
+func (c *controller) mayReplace(s *state, node string) bool {
 	id := fmt.Sprintf("%s/%d/%s", s.ds.UID, s.ds.Status.ObservedGeneration, node)
-	if d.failed.IsInBackOffSinceUpdate(id, d.failed.Clock.Now()) {
-		s.again(d.failed.Get(id))
+	if c.failed.IsInBackOffSinceUpdate(id, c.failed.Clock.Now()) {
+		s.again(c.failed.Get(id))
 		return false
 	}
-	d.failed.Next(id, d.failed.Clock.Now())
+	c.failed.Next(id, c.failed.Clock.Now())
 	return true
 }
 
 // carryOut executes a plan, and reports whether there was anything to do.
-func (d *controller) carryOut(ctx context.Context, s *state, p plan) (changed bool, err error) {
+func (c *controller) carryOut(ctx context.Context, s *state, p plan) (changed bool, err error) {
 	if len(p.create) > burst || len(p.remove) > burst {
 		s.again(0) // as soon as the cache shows these pods
 	}
 	p.create, p.remove = p.create[:min(len(p.create), burst)], p.remove[:min(len(p.remove), burst)]
 	_, err = loop.SlowStart(ctx, len(p.create), func(ctx context.Context, i int) error {
-		return d.upkeep.Create(ctx, s.key, s.ds, s.podFor(p.create[i]))
+		return c.upkeep.Create(ctx, s.key, s.ds, s.podFor(p.create[i]))
 	})
-	if failure := d.upkeep.Delete(ctx, s.key, s.ds, p.remove); err == nil {
+	if failure := c.upkeep.Delete(ctx, s.key, s.ds, p.remove); err == nil {
 		err = failure
 	}
 	return len(p.create)+len(p.remove) > 0, err

@@ -45,7 +45,8 @@ func (s *state) generation() string {
 	return text
 }
 
-// tolerations adds tolerations that let a pod stay on a node with problems: programs that look after nodes are needed most then.
+// tolerations adds tolerations that let a pod stay on a node with problems: programs that look after nodes are needed
+// most then.
 func tolerations(pod *corev1.PodSpec) []corev1.Toleration {
 	all := slices.Clone(pod.Tolerations)
 	add := func(key string, effect corev1.TaintEffect) {

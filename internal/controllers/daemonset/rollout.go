@@ -11,7 +11,8 @@ func (s *state) rollout() plan {
 	return s.replace(unavailable)
 }
 
-// pair returns the pods of the current and of an older template on a node. ok is false if upkeep must delete some of them first.
+// pair returns the pods of the current and of an older template on a node. ok is false if upkeep must delete some of
+// them first.
 func (s *state) pair(at *post) (fresh, old *podview.Pod, ok bool) {
 	for _, p := range at.pods {
 		switch {

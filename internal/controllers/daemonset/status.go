@@ -53,31 +53,31 @@ func (s *state) count(at *post, out *appsv1.DaemonSetStatus) {
 	}
 }
 
-func (d *controller) writeStatus(ctx context.Context, s *state) error {
+func (c *controller) writeStatus(ctx context.Context, s *state) error {
 	status := s.status()
 	if apiequality.Semantic.DeepEqual(status, s.ds.Status) {
 		return nil
 	}
 	changed := *s.ds
 	changed.Status = status
-	return d.putStatus(ctx, s.key, &changed)
+	return c.putStatus(ctx, s.key, &changed)
 }
 
 // collided increments the collision count, so that the next revision gets another name.
-func (d *controller) collided(ctx context.Context, key loop.Key, ds *appsv1.DaemonSet) error {
+func (c *controller) collided(ctx context.Context, key loop.Key, ds *appsv1.DaemonSet) error {
 	changed, count := *ds, int32(1)
 	if ds.Status.CollisionCount != nil {
 		count = *ds.Status.CollisionCount + 1
 	}
 	changed.Status.CollisionCount = &count
-	return d.putStatus(ctx, key, &changed)
+	return c.putStatus(ctx, key, &changed)
 }
 
-func (d *controller) putStatus(ctx context.Context, key loop.Key, ds *appsv1.DaemonSet) error {
-	written, err := d.kube.AppsV1().DaemonSets(ds.Namespace).UpdateStatus(ctx, ds, metav1.UpdateOptions{})
+func (c *controller) putStatus(ctx context.Context, key loop.Key, ds *appsv1.DaemonSet) error {
+	written, err := c.kube.AppsV1().DaemonSets(ds.Namespace).UpdateStatus(ctx, ds, metav1.UpdateOptions{})
 	if err != nil {
 		return fmt.Errorf("write status of daemon set %s: %w", key, err)
 	}
-	d.writes.Wrote(key, d.sets, written.ResourceVersion)
+	c.writes.Wrote(key, c.sets, written.ResourceVersion)
 	return nil
 }

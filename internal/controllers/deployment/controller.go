@@ -54,24 +54,24 @@ func New(c *loop.Clients) (loop.Runner, error) {
 }
 
 // sync handles one Deployment.
-func (k *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := k.writes.Settled(ctx, key); err != nil {
+func (c *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	if err := c.writes.Settled(ctx, key); err != nil {
 		return loop.Result{}, err
 	}
-	found, ok := k.deployments.Lookup(key)
+	found, ok := c.deployments.Lookup(key)
 	if !ok {
-		k.writes.Forget(key)
+		c.writes.Forget(key)
 		return loop.Result{}, nil
 	}
 	d := found.DeepCopy() // the steps below store their writes in it
 	if apiequality.Semantic.DeepEqual(d.Spec.Selector, &metav1.LabelSelector{}) {
-		return loop.Result{}, k.refuse(ctx, key, d)
+		return loop.Result{}, c.refuse(ctx, key, d)
 	}
-	sets, err := k.claim(ctx, key, d)
+	sets, err := c.claim(ctx, key, d)
 	if err != nil {
 		return loop.Result{}, err
 	}
-	s := &step{controller: k, key: key, rollout: newRollout(d, sets, k.now())}
+	s := &step{controller: c, key: key, rollout: newRollout(d, sets, c.now())}
 	if d.DeletionTimestamp != nil {
 		return loop.Result{}, s.writeStatus(ctx, s.counts())
 	}
@@ -82,19 +82,19 @@ func (k *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 }
 
 // refuse records once what is wrong with a Deployment that selects everything.
-func (k *controller) refuse(ctx context.Context, key loop.Key, d *appsv1.Deployment) error {
-	k.recorder.Eventf(d, corev1.EventTypeWarning, "SelectingAll", "This deployment is selecting all pods. A non-empty selector is required.")
+func (c *controller) refuse(ctx context.Context, key loop.Key, d *appsv1.Deployment) error {
+	c.recorder.Eventf(d, corev1.EventTypeWarning, "SelectingAll", "This deployment is selecting all pods. A non-empty selector is required.")
 	if d.Status.ObservedGeneration >= d.Generation {
 		return nil
 	}
-	s := &step{controller: k, key: key, rollout: newRollout(d, nil, k.now())}
+	s := &step{controller: c, key: key, rollout: newRollout(d, nil, c.now())}
 	status := d.Status
 	status.ObservedGeneration = d.Generation
 	return s.writeStatus(ctx, status)
 }
 
 // claim adopts and releases ReplicaSets, and returns those of the Deployment.
-func (k *controller) claim(ctx context.Context, key loop.Key, d *appsv1.Deployment) ([]*appsv1.ReplicaSet, error) {
+func (c *controller) claim(ctx context.Context, key loop.Key, d *appsv1.Deployment) ([]*appsv1.ReplicaSet, error) {
 	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	if err != nil {
 		return nil, loop.Terminal(fmt.Errorf("selector of deployment %s: %w", key, err))
@@ -104,25 +104,25 @@ func (k *controller) claim(ctx context.Context, key loop.Key, d *appsv1.Deployme
 		Kind:     kind,
 		Selector: selector,
 		Live: func(ctx context.Context) (metav1.Object, error) {
-			return k.kube.AppsV1().Deployments(d.Namespace).Get(ctx, d.Name, metav1.GetOptions{})
+			return c.kube.AppsV1().Deployments(d.Namespace).Get(ctx, d.Name, metav1.GetOptions{})
 		},
 		Patch: func(ctx context.Context, set *appsv1.ReplicaSet, patch []byte) error {
-			return k.patchSet(ctx, key, set, patch)
+			return c.patchSet(ctx, key, set, patch)
 		},
 	}
-	return claims.Claim(ctx, owned.Candidates(k.sets, d, selector))
+	return claims.Claim(ctx, owned.Candidates(c.sets, d, selector))
 }
 
 // matchingOwners returns the Deployments that might adopt a ReplicaSet without owner.
-func (k *controller) matchingOwners(set *appsv1.ReplicaSet) []loop.Key {
+func (c *controller) matchingOwners(set *appsv1.ReplicaSet) []loop.Key {
 	if !owned.Orphan(set) {
 		return nil
 	}
-	return owned.MatchingOwners(k.deployments, set, func(d *appsv1.Deployment) *metav1.LabelSelector { return d.Spec.Selector })
+	return owned.MatchingOwners(c.deployments, set, func(d *appsv1.Deployment) *metav1.LabelSelector { return d.Spec.Selector })
 }
 
 // lastPodGone wakes a Deployment that waits until the pods of its old templates have ended.
-func (k *controller) lastPodGone(before, after *podview.Pod) []loop.Key {
+func (c *controller) lastPodGone(before, after *podview.Pod) []loop.Key {
 	// A pod that has ended and was deleted at once may appear only as a deletion.
 	if before == nil || after != nil && (before.Finished() || !after.Finished()) {
 		return nil
@@ -131,7 +131,7 @@ func (k *controller) lastPodGone(before, after *podview.Pod) []loop.Key {
 	if ref == nil || ref.Kind != setKind.Kind {
 		return nil
 	}
-	set, ok := k.sets.Get(before.Namespace, ref.Name)
+	set, ok := c.sets.Get(before.Namespace, ref.Name)
 	if !ok {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (k *controller) lastPodGone(before, after *podview.Pod) []loop.Key {
 	if parent == nil || parent.Kind != kind.Kind {
 		return nil
 	}
-	d, ok := k.deployments.Get(before.Namespace, parent.Name)
+	d, ok := c.deployments.Get(before.Namespace, parent.Name)
 	if !ok || d.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
 		return nil
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/internal/controllers/internal/looptest"
 )
 
-// Users change their minds, loops crash at any write, watches are cut, delayed or expired: in the end exactly what was declared
-// exists.
+// Users change their minds, loops crash at any write, watches are cut, delayed or expired: in the end exactly what was
+// declared exists.
 func TestWhateverHappensTheDeclaredStateIsReached(t *testing.T) {
 	for seed := range uint64(5) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

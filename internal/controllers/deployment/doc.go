@@ -1,5 +1,5 @@
-// Package deployment reconciles Deployments: it keeps one ReplicaSet for each template that a Deployment has had. The newest one
-// grows while the others shrink, as the strategy allows.
+// Package deployment reconciles Deployments: it keeps one ReplicaSet for each template that a Deployment has had. The
+// newest one grows while the others shrink, as the strategy allows.
 //
 // Guarantees, from any state and wherever an earlier sync has stopped:
 //
@@ -13,7 +13,8 @@
 //   - Proportional: when a Deployment is scaled during a rollout, or while it is
 //     paused, its ReplicaSets grow and shrink in proportion.
 //
-// One sync does not finish a rollout. It does what can be done now, and every change of a ReplicaSet causes the next sync.
+// One sync does not finish a rollout. It does what can be done now, and every change of a ReplicaSet causes the next
+// sync.
 package deployment
 
 import (

@@ -13,7 +13,8 @@ func (r *rollout) hasDeadline() bool {
 	return r.d.Spec.ProgressDeadlineSeconds != nil && *r.d.Spec.ProgressDeadlineSeconds != math.MaxInt32
 }
 
-// finishedBefore reports whether this rollout was complete before. From then on changes of pods do not affect the progress.
+// finishedBefore reports whether this rollout was complete before. From then on changes of pods do not affect the
+// progress.
 func (r *rollout) finishedBefore(s *appsv1.DeploymentStatus) bool {
 	c := findCondition(&r.d.Status, appsv1.DeploymentProgressing)
 	return s.Replicas == s.UpdatedReplicas && c != nil && c.Reason == reasonSetAvailable
@@ -68,7 +69,8 @@ func (r *rollout) check(s *appsv1.DeploymentStatus) time.Duration {
 	return max(0, later(c.LastUpdateTime, *r.d.Spec.ProgressDeadlineSeconds).Sub(r.now)) + time.Second
 }
 
-// pauseNoted sets the Progressing condition after a pause or resume, so that a pause does not count towards the deadline.
+// pauseNoted sets the Progressing condition after a pause or resume, so that a pause does not count towards the
+// deadline.
 func (r *rollout) pauseNoted(s *appsv1.DeploymentStatus) bool {
 	if !r.hasDeadline() {
 		return false

@@ -73,8 +73,8 @@ func copyAnnotations(d *appsv1.Deployment, set *appsv1.ReplicaSet) bool {
 	return changed
 }
 
-// promote gives a ReplicaSet the newest revision, and adds its earlier one to its history. It reports whether anything has
-// changed.
+// promote gives a ReplicaSet the newest revision, and adds its earlier one to its history. It reports whether anything
+// has changed.
 func promote(set *appsv1.ReplicaSet, revision int64) bool {
 	old := set.Annotations[revisionKey]
 	if revisionOf(set) >= revision {
@@ -96,8 +96,8 @@ func promote(set *appsv1.ReplicaSet, revision int64) bool {
 	return true
 }
 
-// markSize stores on a ReplicaSet the size of the Deployment for which its own size was computed. It reports whether anything has
-// changed.
+// markSize stores on a ReplicaSet the size of the Deployment for which its own size was computed. It reports whether
+// anything has changed.
 func markSize(set *appsv1.ReplicaSet, d *appsv1.Deployment) bool {
 	desired, maximum := strconv.Itoa(int(replicas(d))), strconv.Itoa(int(replicas(d)+bounds(d).surge))
 	if set.Annotations[desiredKey] == desired && set.Annotations[maximumKey] == maximum {
@@ -113,8 +113,8 @@ func mark(set *appsv1.ReplicaSet, key string) (int32, bool) {
 	return int32(n), err == nil
 }
 
-// expired returns the old ReplicaSets beyond the history limit, oldest revisions first. A ReplicaSet that has pods, or may still
-// get some, is kept.
+// expired returns the old ReplicaSets beyond the history limit, oldest revisions first. A ReplicaSet that has pods, or
+// may still get some, is kept.
 func expired(d *appsv1.Deployment, old []*appsv1.ReplicaSet) []*appsv1.ReplicaSet {
 	limit := d.Spec.RevisionHistoryLimit
 	if limit == nil || *limit == math.MaxInt32 {

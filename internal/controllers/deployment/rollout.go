@@ -7,8 +7,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// rollout is a Deployment with its ReplicaSets: the one of the current template, if it exists, and the others from old to young.
-// Its methods compute what to do and change nothing.
+// rollout is a Deployment with its ReplicaSets: the one of the current template, if it exists, and the others from old
+// to young. Its methods compute what to do and change nothing.
 type rollout struct {
 	d       *appsv1.Deployment
 	current *appsv1.ReplicaSet
@@ -65,8 +65,8 @@ func (r *rollout) replaced(set *appsv1.ReplicaSet) {
 	}
 }
 
-// firstSize returns the size with which the current ReplicaSet is created: during a rolling update what maxSurge allows,
-// otherwise everything.
+// firstSize returns the size with which the current ReplicaSet is created: during a rolling update what maxSurge
+// allows, otherwise everything.
 func (r *rollout) firstSize() int32 {
 	want := replicas(r.d)
 	if r.recreates() {
@@ -97,8 +97,8 @@ func (r *rollout) grow() []resize {
 	return nil
 }
 
-// shrink reduces the old ReplicaSets during a rolling update: first pods that are not available, oldest first, then available
-// pods beyond the minimum.
+// shrink reduces the old ReplicaSets during a rolling update: first pods that are not available, oldest first, then
+// available pods beyond the minimum.
 func (r *rollout) shrink() []resize {
 	if sum(r.old, size) == 0 {
 		return nil

@@ -22,7 +22,8 @@ func TestTheMarkOfNoPodsHasTheSurge(t *testing.T) {
 	}
 }
 
-// The controller of a ReplicaSet that was reduced from four to two may have made the fourth pod without having counted it.
+// The controller of a ReplicaSet that was reduced from four to two may have made the fourth pod without having counted
+// it.
 func TestNoPodIsAddedBeforeThoseOfAReducedReplicaSetAreCounted(t *testing.T) {
 	set := func(size int32, generation, observed int64, counted int32) *appsv1.ReplicaSet {
 		return &appsv1.ReplicaSet{

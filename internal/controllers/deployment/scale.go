@@ -55,8 +55,8 @@ func (r *rollout) activeOrLatest() *appsv1.ReplicaSet {
 	return nil
 }
 
-// remark keeps all sizes and only updates their marks. It is used when the strategy was changed to Recreate during a rolling
-// update: the old ReplicaSets are drained next, and the change of size must count as handled.
+// remark keeps all sizes and only updates their marks. It is used when the strategy was changed to Recreate during a
+// rolling update: the old ReplicaSets are drained next, and the change of size must count as handled.
 func (r *rollout) remark() []resize {
 	var out []resize
 	for _, set := range r.all() {
@@ -77,8 +77,8 @@ func (r *rollout) saturated() bool {
 	return ok && desired == want && size(r.current) == want && available(r.current) == want
 }
 
-// proportional distributes a change of size among the ReplicaSets with pods, in proportion. The biggest one also gets the
-// rounding difference.
+// proportional distributes a change of size among the ReplicaSets with pods, in proportion. The biggest one also gets
+// the rounding difference.
 func (r *rollout) proportional() []resize {
 	active := slices.DeleteFunc(slices.Clone(r.all()), func(set *appsv1.ReplicaSet) bool { return size(set) == 0 })
 	allowed := int32(0)
@@ -123,8 +123,8 @@ func (r *rollout) share(set *appsv1.ReplicaSet, missing, given int32) int32 {
 	return max(n, missing-given)
 }
 
-// fraction returns by how much a ReplicaSet must change to keep its fraction of the Deployment's size. Its mark has the size
-// before.
+// fraction returns by how much a ReplicaSet must change to keep its fraction of the Deployment's size. Its mark has the
+// size before.
 func (r *rollout) fraction(set *appsv1.ReplicaSet) int32 {
 	if replicas(r.d) == 0 {
 		return -size(set)

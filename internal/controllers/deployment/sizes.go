@@ -11,8 +11,8 @@ import (
 // limit is how far a rollout may go above and below the declared number.
 type limit struct{ surge, unavailable int32 }
 
-// bounds resolves maxSurge (rounded up) and maxUnavailable (rounded down). If both are zero one pod may be unavailable, because
-// otherwise no rollout could begin.
+// bounds resolves maxSurge (rounded up) and maxUnavailable (rounded down). If both are zero one pod may be unavailable,
+// because otherwise no rollout could begin.
 func bounds(d *appsv1.Deployment) limit {
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 		return limit{}
@@ -73,8 +73,8 @@ func available(set *appsv1.ReplicaSet) int32 { return set.Status.AvailableReplic
 // held returns how many pods a ReplicaSet has or will have: pods beyond its size may still exist.
 func held(set *appsv1.ReplicaSet) int32 { return max(existing(set), size(set)) }
 
-// unobserved reports whether a ReplicaSet's size has changed since its controller has last counted its pods. If it was reduced, the controller may have
-// created pods for the size before that are not counted yet.
+// unobserved reports whether a ReplicaSet's size has changed since its controller has last counted its pods. If it was
+// reduced, the controller may have created pods for the size before that are not counted yet.
 func unobserved(set *appsv1.ReplicaSet) bool {
 	return set.Generation > 1 && set.Status.ObservedGeneration < set.Generation
 }

@@ -30,9 +30,9 @@ func withoutHash(t *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	return &out
 }
 
-// templateHash returns the name suffix for a template's ReplicaSet. It is computed from the JSON form, which does not depend on
-// the layout of Go types, so later versions of this program find the same name. The collision count changes the name if another
-// template has it.
+// templateHash returns the name suffix for a template's ReplicaSet. It is computed from the JSON form, which does not
+// depend on the layout of Go types, so later versions of this program find the same name. The collision count changes
+// the name if another template has it.
 func templateHash(t *corev1.PodTemplateSpec, collisions *int32) string {
 	h := fnv.New32a()
 	if err := json.NewEncoder(h).Encode(withoutHash(t)); err != nil {

@@ -75,8 +75,8 @@ func (s *step) createCurrent(ctx context.Context) error {
 	return s.putStatus(ctx)
 }
 
-// nameTaken handles a name that exists: it may be our own ReplicaSet, which the cache did not show. If it is another one, the
-// next attempt uses another name.
+// nameTaken handles a name that exists: it may be our own ReplicaSet, which the cache did not show. If it is another
+// one, the next attempt uses another name.
 func (s *step) nameTaken(ctx context.Context, set *appsv1.ReplicaSet) error {
 	taken, err := s.kube.AppsV1().ReplicaSets(set.Namespace).Get(ctx, set.Name, metav1.GetOptions{})
 	if err != nil {
@@ -129,8 +129,8 @@ func (s *step) deleteSet(ctx context.Context, set *appsv1.ReplicaSet) error {
 	return nil
 }
 
-// writeRevision stores the revision on the Deployment. It is written with the status, because a write of annotations would
-// increase the generation.
+// writeRevision stores the revision on the Deployment. It is written with the status, because a write of annotations
+// would increase the generation.
 func (s *step) writeRevision(ctx context.Context, revision string) error {
 	if s.d.Annotations[revisionKey] == revision {
 		return nil
@@ -168,17 +168,17 @@ func (s *step) wrote(d *appsv1.Deployment) error {
 	return nil
 }
 
-func (k *controller) patchSet(ctx context.Context, key loop.Key, set *appsv1.ReplicaSet, patch []byte) error {
-	written, err := k.kube.AppsV1().ReplicaSets(set.Namespace).Patch(ctx, set.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+func (c *controller) patchSet(ctx context.Context, key loop.Key, set *appsv1.ReplicaSet, patch []byte) error {
+	written, err := c.kube.AppsV1().ReplicaSets(set.Namespace).Patch(ctx, set.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		return fmt.Errorf("patch replica set %s: %w", informer.KeyOf(set), err)
 	}
-	k.writes.Wrote(key, k.sets, written.ResourceVersion)
+	c.writes.Wrote(key, c.sets, written.ResourceVersion)
 	return nil
 }
 
-// rollBack handles the deprecated rollback annotation: it restores the template of an earlier revision. 0 means the revision
-// before the latest.
+// rollBack handles the deprecated rollback annotation: it restores the template of an earlier revision. 0 means the
+// revision before the latest.
 func (s *step) rollBack(ctx context.Context) error {
 	wanted, err := strconv.ParseInt(s.d.Annotations[rollbackKey], 10, 64)
 	if err == nil && wanted == 0 {

@@ -178,7 +178,8 @@ func (r *controller) podsOfRule(before, after *resourcev1.DeviceTaintRule) []loo
 	return keys
 }
 
-// selects says whether a rule is about a device. A rule without a selector is about none, one with an empty selector about all.
+// selects says whether a rule is about a device. A rule without a selector is about none, one with an empty selector
+// about all.
 func selects(rule *resourcev1.DeviceTaintRule, driver, pool, device string) bool {
 	if rule == nil || rule.Spec.DeviceSelector == nil {
 		return false

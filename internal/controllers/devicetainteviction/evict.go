@@ -71,7 +71,8 @@ func (r *controller) doom(pod types.UID, is bool) (was bool) {
 	return was
 }
 
-// sentenceOf is when a pod goes, or nil if it may stay. With a rule, it is as if that had the effect NoExecute and nothing else had taints.
+// sentenceOf is when a pod goes, or nil if it may stay. With a rule, it is as if that had the effect NoExecute and
+// nothing else had taints.
 func (r *controller) sentenceOf(pod *podview.Pod, only *resourcev1.DeviceTaintRule) *sentence {
 	if pod.Node == "" {
 		return nil

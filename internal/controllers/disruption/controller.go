@@ -56,7 +56,7 @@ func New(c *loop.Clients) (loop.Runner, error) {
 }
 
 // concerned returns the budgets that select, or selected, a pod.
-func (d *controller) concerned(before, after *podview.Pod) []loop.Key {
+func (co *controller) concerned(before, after *podview.Pod) []loop.Key {
 	if before != nil && after != nil && before.Ready == after.Ready && (before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) &&
 		before.Phase == after.Phase && before.ControllerUID() == after.ControllerUID() && maps.Equal(before.Labels, after.Labels) {
 		return nil
@@ -66,7 +66,7 @@ func (d *controller) concerned(before, after *podview.Pod) []loop.Key {
 		if pod == nil {
 			continue
 		}
-		for b := range d.budgets.ListNamespace(pod.Namespace) {
+		for b := range co.budgets.ListNamespace(pod.Namespace) {
 			if s, err := metav1.LabelSelectorAsSelector(b.Spec.Selector); err == nil && s.Matches(labels.Set(pod.Labels)) {
 				keys = append(keys, informer.KeyOf(b))
 			}
@@ -76,13 +76,13 @@ func (d *controller) concerned(before, after *podview.Pod) []loop.Key {
 }
 
 // sync computes the status of one budget.
-func (d *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := d.writes.Settled(ctx, key); err != nil {
+func (co *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	if err := co.writes.Settled(ctx, key); err != nil {
 		return loop.Result{}, err
 	}
-	b, ok := d.budgets.Lookup(key)
+	b, ok := co.budgets.Lookup(key)
 	if !ok {
-		d.writes.Forget(key)
+		co.writes.Forget(key)
 		return loop.Result{}, nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
@@ -90,26 +90,26 @@ func (d *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 		return loop.Result{}, loop.Terminal(fmt.Errorf("selector of budget %s: %w", key, err))
 	}
 	var pods []*podview.Pod
-	for p := range d.pods.ListNamespace(b.Namespace) {
+	for p := range co.pods.ListNamespace(b.Namespace) {
 		if selector.Matches(labels.Set(p.Labels)) {
 			pods = append(pods, p)
 		}
 	}
 	if len(pods) == 0 {
-		d.recorder.Eventf(b, corev1.EventTypeNormal, "NoPods", "No matching pods found")
+		co.recorder.Eventf(b, corev1.EventTypeNormal, "NoPods", "No matching pods found")
 	}
-	expected, desired, err := d.expectation(ctx, b, pods)
+	expected, desired, err := co.expectation(ctx, b, pods)
 	if err != nil {
-		d.recorder.Eventf(b, corev1.EventTypeWarning, "CalculateExpectedPodCountFailed", "Failed to calculate the number of expected pods: %v", err)
-		return loop.Result{}, d.failSafe(ctx, key, b, err)
+		co.recorder.Eventf(b, corev1.EventTypeWarning, "CalculateExpectedPodCountFailed", "Failed to calculate the number of expected pods: %v", err)
+		return loop.Result{}, co.failSafe(ctx, key, b, err)
 	}
-	status, after := d.status(b, pods, expected, desired)
-	return loop.Result{After: after}, d.write(ctx, key, b, status)
+	status, after := co.status(b, pods, expected, desired)
+	return loop.Result{After: after}, co.write(ctx, key, b, status)
 }
 
 // status returns a budget's status, and when it must be computed again even if nothing changes.
-func (d *controller) status(b *policyv1.PodDisruptionBudget, pods []*podview.Pod, expected, desired int) (policyv1.PodDisruptionBudgetStatus, time.Duration) {
-	disrupted, after := d.disrupted(b, pods)
+func (co *controller) status(b *policyv1.PodDisruptionBudget, pods []*podview.Pod, expected, desired int) (policyv1.PodDisruptionBudgetStatus, time.Duration) {
+	disrupted, after := co.disrupted(b, pods)
 	healthy := 0
 	for _, p := range pods {
 		if _, going := disrupted[p.Name]; p.DeletionTimestamp == nil && p.Ready && !going {
@@ -124,15 +124,15 @@ func (d *controller) status(b *policyv1.PodDisruptionBudget, pods []*podview.Pod
 	s.ObservedGeneration, s.DisruptedPods = b.Generation, disrupted
 	s.CurrentHealthy, s.DesiredHealthy, s.ExpectedPods, s.DisruptionsAllowed = int32(healthy), int32(desired), int32(expected), int32(allowed)
 	if allowed > 0 {
-		d.setCondition(&s, b.Generation, metav1.ConditionTrue, policyv1.SufficientPodsReason, "")
+		co.setCondition(&s, b.Generation, metav1.ConditionTrue, policyv1.SufficientPodsReason, "")
 	} else {
-		d.setCondition(&s, b.Generation, metav1.ConditionFalse, policyv1.InsufficientPodsReason, "")
+		co.setCondition(&s, b.Generation, metav1.ConditionFalse, policyv1.InsufficientPodsReason, "")
 	}
 	return s, after
 }
 
 // disrupted returns the pods whose eviction was granted and that are not gone yet.
-func (d *controller) disrupted(b *policyv1.PodDisruptionBudget, pods []*podview.Pod) (map[string]metav1.Time, time.Duration) {
+func (co *controller) disrupted(b *policyv1.PodDisruptionBudget, pods []*podview.Pod) (map[string]metav1.Time, time.Duration) {
 	var out map[string]metav1.Time
 	var after time.Duration
 	for _, p := range pods {
@@ -140,9 +140,9 @@ func (d *controller) disrupted(b *policyv1.PodDisruptionBudget, pods []*podview.
 		if !ok || p.DeletionTimestamp != nil {
 			continue
 		}
-		left := granted.Add(deletionTimeout).Sub(d.now())
+		left := granted.Add(deletionTimeout).Sub(co.now())
 		if left <= 0 {
-			d.recorder.Eventf(reference(p), corev1.EventTypeWarning, "NotDeleted", "Pod was expected by PDB %s/%s to be deleted but it wasn't", b.Namespace, b.Name)
+			co.recorder.Eventf(reference(p), corev1.EventTypeWarning, "NotDeleted", "Pod was expected by PDB %s/%s to be deleted but it wasn't", b.Namespace, b.Name)
 			continue
 		}
 		if out == nil {
@@ -162,20 +162,20 @@ func reference(p *podview.Pod) *corev1.ObjectReference {
 }
 
 // failSafe allows no evictions, and says why. As in Kubernetes the generation is that of the last look that succeeded.
-func (d *controller) failSafe(ctx context.Context, key loop.Key, b *policyv1.PodDisruptionBudget, cause error) error {
+func (co *controller) failSafe(ctx context.Context, key loop.Key, b *policyv1.PodDisruptionBudget, cause error) error {
 	s := *b.Status.DeepCopy()
 	s.DisruptionsAllowed = 0
-	d.setCondition(&s, s.ObservedGeneration, metav1.ConditionFalse, policyv1.SyncFailedReason, cause.Error())
-	if err := d.write(ctx, key, b, s); err != nil {
+	co.setCondition(&s, s.ObservedGeneration, metav1.ConditionFalse, policyv1.SyncFailedReason, cause.Error())
+	if err := co.write(ctx, key, b, s); err != nil {
 		return err
 	}
 	return cause
 }
 
-func (d *controller) setCondition(s *policyv1.PodDisruptionBudgetStatus, generation int64, state metav1.ConditionStatus, reason, message string) {
+func (co *controller) setCondition(s *policyv1.PodDisruptionBudgetStatus, generation int64, state metav1.ConditionStatus, reason, message string) {
 	wanted := metav1.Condition{
 		Type: policyv1.DisruptionAllowedCondition, Status: state, Reason: reason, Message: message,
-		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(d.now()),
+		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(co.now()),
 	}
 	for i := range s.Conditions {
 		if c := &s.Conditions[i]; c.Type == wanted.Type {
@@ -189,17 +189,17 @@ func (d *controller) setCondition(s *policyv1.PodDisruptionBudgetStatus, generat
 	s.Conditions = append(s.Conditions, wanted)
 }
 
-func (d *controller) write(ctx context.Context, key loop.Key, b *policyv1.PodDisruptionBudget, s policyv1.PodDisruptionBudgetStatus) error {
+func (co *controller) write(ctx context.Context, key loop.Key, b *policyv1.PodDisruptionBudget, s policyv1.PodDisruptionBudgetStatus) error {
 	if apiequality.Semantic.DeepEqual(b.Status, s) {
 		return nil
 	}
 	changed := *b
 	changed.Status = s
 	// With the resource version, so that an eviction that was granted meanwhile leads to a conflict.
-	written, err := d.kube.PolicyV1().PodDisruptionBudgets(b.Namespace).UpdateStatus(ctx, &changed, metav1.UpdateOptions{})
+	written, err := co.kube.PolicyV1().PodDisruptionBudgets(b.Namespace).UpdateStatus(ctx, &changed, metav1.UpdateOptions{})
 	if err != nil {
 		return fmt.Errorf("write status of budget %s: %w", key, err)
 	}
-	d.writes.Wrote(key, d.budgets, written.ResourceVersion)
+	co.writes.Wrote(key, co.budgets, written.ResourceVersion)
 	return nil
 }

@@ -113,7 +113,8 @@ func TestAGrantedEvictionCountsForTwoMinutes(t *testing.T) {
 	})
 }
 
-// Clients evict as fast as they can, while the loop crashes at any write: never are more pods evicted than the budget allows.
+// Clients evict as fast as they can, while the loop crashes at any write: never are more pods evicted than the budget
+// allows.
 func TestEvictionsNeverTakeMoreThanTheBudget(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 )
 
 // expectation returns how many pods are expected, and how many of them must be healthy.
-func (d *controller) expectation(ctx context.Context, b *policyv1.PodDisruptionBudget, pods []*podview.Pod) (expected, desired int, err error) {
+func (co *controller) expectation(ctx context.Context, b *policyv1.PodDisruptionBudget, pods []*podview.Pod) (expected, desired int, err error) {
 	if n := b.Spec.MinAvailable; n != nil && n.Type == intstr.Int {
 		return len(pods), n.IntValue(), nil
 	}
@@ -29,7 +29,7 @@ func (d *controller) expectation(ctx context.Context, b *policyv1.PodDisruptionB
 	if part == nil {
 		return 0, 0, nil
 	}
-	expected, err = d.declared(ctx, b, pods)
+	expected, err = co.declared(ctx, b, pods)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -44,7 +44,7 @@ func (d *controller) expectation(ctx context.Context, b *policyv1.PodDisruptionB
 }
 
 // declared returns the sum of the sizes of the pods' controllers.
-func (d *controller) declared(ctx context.Context, b *policyv1.PodDisruptionBudget, pods []*podview.Pod) (int, error) {
+func (co *controller) declared(ctx context.Context, b *policyv1.PodDisruptionBudget, pods []*podview.Pod) (int, error) {
 	sizes := map[types.UID]int{}
 	total, unmanaged := 0, false
 	for _, p := range pods {
@@ -56,7 +56,7 @@ func (d *controller) declared(ctx context.Context, b *policyv1.PodDisruptionBudg
 		if _, known := sizes[ref.UID]; known {
 			continue
 		}
-		owner, size, err := d.scale(ctx, p.Namespace, ref)
+		owner, size, err := co.scale(ctx, p.Namespace, ref)
 		if apierrors.IsNotFound(err) {
 			return 0, fmt.Errorf("found no controllers for pod %q", p.Name)
 		}
@@ -69,26 +69,26 @@ func (d *controller) declared(ctx context.Context, b *policyv1.PodDisruptionBudg
 		sizes[ref.UID], sizes[owner] = size, size
 	}
 	if unmanaged {
-		d.recorder.Eventf(b, corev1.EventTypeWarning, "UnmanagedPods", "Pods selected by this PodDisruptionBudget (selector: %v) were found to be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods please set \".spec.minAvailable\" field of the PDB to an integer value.", b.Spec.Selector)
+		co.recorder.Eventf(b, corev1.EventTypeWarning, "UnmanagedPods", "Pods selected by this PodDisruptionBudget (selector: %v) were found to be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods please set \".spec.minAvailable\" field of the PDB to an integer value.", b.Spec.Selector)
 	}
 	return total, nil
 }
 
 // scale returns the size of a controller. For a ReplicaSet that a Deployment owns, it is the Deployment's.
-func (d *controller) scale(ctx context.Context, namespace string, ref *metav1.OwnerReference) (owner types.UID, size int, err error) {
+func (co *controller) scale(ctx context.Context, namespace string, ref *metav1.OwnerReference) (owner types.UID, size int, err error) {
 	if ref.Kind == "ReplicaSet" {
-		if set, ok := d.sets.Get(namespace, ref.Name); ok && set.UID == ref.UID {
+		if set, ok := co.sets.Get(namespace, ref.Name); ok && set.UID == ref.UID {
 			if parent := metav1.GetControllerOfNoCopy(set); parent != nil {
 				ref = parent
 			}
 		}
 	}
 	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-	resource, err := d.resourceOf(kind)
+	resource, err := co.resourceOf(kind)
 	if err != nil {
 		return "", 0, err
 	}
-	o, err := d.dynamic.Resource(resource).Namespace(namespace).Get(ctx, ref.Name, metav1.GetOptions{}, "scale")
+	o, err := co.dynamic.Resource(resource).Namespace(namespace).Get(ctx, ref.Name, metav1.GetOptions{}, "scale")
 	if err != nil {
 		return "", 0, fmt.Errorf("read the scale of %s %s: %w", ref.Kind, ref.Name, err)
 	}
@@ -100,8 +100,8 @@ func (d *controller) scale(ctx context.Context, namespace string, ref *metav1.Ow
 }
 
 // resourceOf returns the resource of a kind with a scale subresource.
-func (d *controller) resourceOf(kind schema.GroupVersionKind) (schema.GroupVersionResource, error) {
-	list, err := d.discovery.ServerResourcesForGroupVersion(kind.GroupVersion().String())
+func (co *controller) resourceOf(kind schema.GroupVersionKind) (schema.GroupVersionResource, error) {
+	list, err := co.discovery.ServerResourcesForGroupVersion(kind.GroupVersion().String())
 	if err != nil {
 		return schema.GroupVersionResource{}, fmt.Errorf("look up %s: %w", kind, err)
 	}

@@ -58,7 +58,8 @@ func New(c *loop.Clients) (loop.Runner, error) {
 	return l, nil
 }
 
-// serviceChanged remembers a deletion: then Endpoints are deleted that a user has made, too. Endpoints of a user's own that never had a Service stay.
+// serviceChanged remembers a deletion: then Endpoints are deleted that a user has made, too. Endpoints of a user's own
+// that never had a Service stay.
 func (e *controller) serviceChanged(before, after *corev1.Service) []loop.Key {
 	if after == nil {
 		e.gone.Store(informer.KeyOf(before), true)

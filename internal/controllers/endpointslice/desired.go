@@ -77,8 +77,8 @@ func endpoint(s *corev1.Service, pod *podview.Pod, address string, zone func(str
 	return e
 }
 
-// hints returns the hints for a Service with trafficDistribution. An endpoint that is not ready or whose zone is not known gets
-// none.
+// hints returns the hints for a Service with trafficDistribution. An endpoint that is not ready or whose zone is not
+// known gets none.
 func hints(s *corev1.Service, e *discoveryv1.Endpoint) *discoveryv1.EndpointHints {
 	if s.Spec.TrafficDistribution == nil || topologyAware(s) || !*e.Conditions.Ready {
 		return nil
@@ -96,8 +96,8 @@ func hints(s *corev1.Service, e *discoveryv1.Endpoint) *discoveryv1.EndpointHint
 	return &h
 }
 
-// topologyAware reports whether the Service has the annotation for hints by the zones' CPU. The annotation has precedence over
-// trafficDistribution, and such hints are not supported here.
+// topologyAware reports whether the Service has the annotation for hints by the zones' CPU. The annotation has
+// precedence over trafficDistribution, and such hints are not supported here.
 func topologyAware(s *corev1.Service) bool {
 	mode, ok := s.Annotations[corev1.DeprecatedAnnotationTopologyAwareHints]
 	if !ok {

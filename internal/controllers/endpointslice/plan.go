@@ -24,8 +24,8 @@ type draft struct {
 
 // planFor compares the existing slices with the endpoints that should exist.
 func planFor(s *corev1.Service, existing []*discoveryv1.EndpointSlice, wanted map[shape]*group) slice.Plan {
-	// One slice of each family is kept even if it is empty, so that clients can distinguish a Service without endpoints from one
-	// that was not handled yet.
+	// One slice of each family is kept even if it is empty, so that clients can distinguish a Service without endpoints
+	// from one that was not handled yet.
 	for _, family := range families(s) {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(wanted)), func(k shape) bool { return k.family == family }) {
 			key := shape{family: family}
@@ -52,8 +52,9 @@ func planFor(s *corev1.Service, existing []*discoveryv1.EndpointSlice, wanted ma
 	return p
 }
 
-// reuse updates slices that would be deleted instead of creating others. So a slice keeps its name when ports change, or when the first pods come or
-// the last ones go. A slice becomes one that has all its endpoints if there is such a one: then no endpoint disappears in between.
+// reuse updates slices that would be deleted instead of creating others. So a slice keeps its name when ports change,
+// or when the first pods come or the last ones go. A slice becomes one that has all its endpoints if there is such a
+// one: then no endpoint disappears in between.
 func reuse(p *slice.Plan, s *corev1.Service) {
 	reuseFor(p, s, func(fresh, old *discoveryv1.EndpointSlice) bool { return covers(fresh.Endpoints, old.Endpoints) })
 	reuseFor(p, s, func(_, _ *discoveryv1.EndpointSlice) bool { return true })
@@ -148,8 +149,8 @@ func (d *draft) take(missing map[types.UID]discoveryv1.Endpoint) {
 	}
 }
 
-// place puts new endpoints into slices: first into slices that are written anyway, then, if the rest fits into one slice, into
-// the fullest one with enough room. It returns the endpoints that need new slices.
+// place puts new endpoints into slices: first into slices that are written anyway, then, if the rest fits into one
+// slice, into the fullest one with enough room. It returns the endpoints that need new slices.
 func place(drafts []*draft, fresh []discoveryv1.Endpoint) []discoveryv1.Endpoint {
 	for _, d := range drafts {
 		if d.changed && len(fresh) > 0 {

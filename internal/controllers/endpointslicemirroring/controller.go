@@ -62,31 +62,31 @@ func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 	return l, nil
 }
 
-func (m *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := m.writes.Settled(ctx, key); err != nil {
+func (c *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	if err := c.writes.Settled(ctx, key); err != nil {
 		return loop.Result{}, err
 	}
 	began := time.Now()
-	e, wanted := m.wanted(key)
-	existing := m.owned.Of(key)
+	e, wanted := c.wanted(key)
+	existing := c.owned.Of(key)
 	p := planFor(existing, wanted)
 	done := p.Sync(existing)
-	err := p.Apply(ctx, m.kube, key, &m.writes, m.slices)
+	err := p.Apply(ctx, c.kube, key, &c.writes, c.slices)
 	done.Took, done.Err = time.Since(began), err
-	m.measure(key, e, wanted, done)
+	c.measure(key, e, wanted, done)
 	if err != nil && e != nil && !service.Passes(err) {
-		m.recorder.Eventf(e, corev1.EventTypeWarning, "FailedToUpdateEndpointSlices", "Failed to update EndpointSlices for Endpoints %s: %v", key, err)
+		c.recorder.Eventf(e, corev1.EventTypeWarning, "FailedToUpdateEndpointSlices", "Failed to update EndpointSlices for Endpoints %s: %v", key, err)
 	}
 	return loop.Result{}, err
 }
 
 // measure counts a sync.
-func (m *controller) measure(key loop.Key, e *corev1.Endpoints, wanted []*discoveryv1.EndpointSlice, done slice.Sync) {
+func (c *controller) measure(key loop.Key, e *corev1.Endpoints, wanted []*discoveryv1.EndpointSlice, done slice.Sync) {
 	if e == nil {
 		if done.Deleted > 0 {
-			m.metrics.Synced(key, done)
+			c.metrics.Synced(key, done)
 		}
-		m.metrics.Gone(key)
+		c.metrics.Gone(key)
 		return
 	}
 	done.Ideal = len(wanted)
@@ -97,24 +97,25 @@ func (m *controller) measure(key loop.Key, e *corev1.Endpoints, wanted []*discov
 		done.Skipped += len(e.Subsets[i].Addresses) + len(e.Subsets[i].NotReadyAddresses)
 	}
 	done.Skipped -= done.Endpoints
-	m.metrics.Synced(key, done)
+	c.metrics.Synced(key, done)
 }
 
 // wanted returns the slices that should exist: none unless users maintain the Endpoints of a Service themselves.
-func (m *controller) wanted(key loop.Key) (*corev1.Endpoints, []*discoveryv1.EndpointSlice) {
-	e, ok := m.endpoints.Lookup(key)
+func (c *controller) wanted(key loop.Key) (*corev1.Endpoints, []*discoveryv1.EndpointSlice) {
+	e, ok := c.endpoints.Lookup(key)
 	if !ok {
-		m.writes.Forget(key)
+		c.writes.Forget(key)
 		return nil, nil
 	}
-	s, ok := m.services.Lookup(key)
+	s, ok := c.services.Lookup(key)
 	if !ok || s.Spec.Selector != nil || e.DeletionTimestamp != nil || skips(e) {
 		return nil, nil
 	}
 	return e, mirror(e)
 }
 
-// skips reports whether an Endpoints object must not be mirrored: users have opted out, or it is a leader election lock.
+// skips reports whether an Endpoints object must not be mirrored: users have opted out, or it is a leader election
+// lock.
 func skips(e *corev1.Endpoints) bool {
 	_, lock := e.Annotations["control-plane.alpha.kubernetes.io/leader"]
 	return lock || e.Labels[discoveryv1.LabelSkipMirror] == "true"

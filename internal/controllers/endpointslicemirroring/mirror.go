@@ -134,8 +134,8 @@ func planFor(existing, wanted []*discoveryv1.EndpointSlice) slice.Plan {
 	return p
 }
 
-// counterpart finds the existing slice to be changed into a wanted one: one with the same ports or, if there is none, any. A
-// slice's family cannot change.
+// counterpart finds the existing slice to be changed into a wanted one: one with the same ports or, if there is none,
+// any. A slice's family cannot change.
 func counterpart(
 	existing []*discoveryv1.EndpointSlice, wanted *discoveryv1.EndpointSlice, taken map[*discoveryv1.EndpointSlice]bool,
 ) *discoveryv1.EndpointSlice {

@@ -16,8 +16,8 @@ type port struct {
 	values map[string]corev1.EndpointAddress
 }
 
-// repacked returns subsets in canonical form, as Kubernetes mirrors them: ports with the same addresses are in one subset, and an address is there once.
-// Of two statements about an address, that it is not ready counts.
+// repacked returns subsets in canonical form, as Kubernetes mirrors them: ports with the same addresses are in one
+// subset, and an address is there once. Of two statements about an address, that it is not ready counts.
 func repacked(all []corev1.EndpointSubset) []corev1.EndpointSubset {
 	var out []corev1.EndpointSubset
 	places := map[string]int{} // of subsets in out, by their addresses

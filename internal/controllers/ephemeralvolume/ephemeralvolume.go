@@ -1,8 +1,8 @@
 // Package ephemeralvolume makes claims for the ephemeral volumes of pods.
 //
-// Guarantees: each ephemeral volume of a pod that is not being deleted has a claim, named after pod and volume, that the pod
-// owns, so that it is deleted with the pod. An existing claim of that name with another owner is not changed, and an event says
-// so.
+// Guarantees: each ephemeral volume of a pod that is not being deleted has a claim, named after pod and volume, that
+// the pod owns, so that it is deleted with the pod. An existing claim of that name with another owner is not changed,
+// and an event says so.
 package ephemeralvolume
 
 import (

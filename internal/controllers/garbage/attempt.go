@@ -26,7 +26,8 @@ func (c *collector) attempt(ctx context.Context, uid types.UID) error {
 	case v.deleting, len(v.owners) == 0:
 		return nil
 	}
-	// The cached version usually is the latest, which saves a read for each object. The server rejects the delete if it is not.
+	// The cached version usually is the latest, which saves a read for each object. The server rejects the delete if it
+	// is not.
 	f, version, ok := c.find(v.identity)
 	if ok && !f.deleting {
 		err := c.judge(ctx, f, version, v.dependents)
@@ -44,8 +45,8 @@ func (c *collector) attempt(ctx context.Context, uid types.UID) error {
 	return c.judge(ctx, f, version, v.dependents)
 }
 
-// unseenAgain is when an owner that exists, and that no cache has shown, is read again: it may be deleted before any cache shows
-// it.
+// unseenAgain is when an owner that exists, and that no cache has shown, is read again: it may be deleted before any
+// cache shows it.
 const unseenAgain = 30 * time.Second
 
 // verify checks whether an owner exists that no cache has shown.
@@ -65,7 +66,8 @@ func (c *collector) verify(ctx context.Context, id identity) error {
 	return nil
 }
 
-// judge deletes an object without any owner left. If only some of its owners are gone, it removes the references to them.
+// judge deletes an object without any owner left. If only some of its owners are gone, it removes the references to
+// them.
 func (c *collector) judge(ctx context.Context, f fact, version string, dependents []fact) error {
 	var solid []metav1.OwnerReference
 	var waits bool
@@ -98,8 +100,8 @@ func (c *collector) judge(ctx context.Context, f fact, version string, dependent
 	return c.delete(ctx, f.identity, version, metav1.DeletePropagationBackground)
 }
 
-// deleteInTurn deletes an object whose owners wait for it. If it has dependents itself, it is deleted in the foreground. If one
-// of those is waiting too, there may be a cycle, which is broken here.
+// deleteInTurn deletes an object whose owners wait for it. If it has dependents itself, it is deleted in the
+// foreground. If one of those is waiting too, there may be a cycle, which is broken here.
 func (c *collector) deleteInTurn(ctx context.Context, f fact, version string, dependents []fact) error {
 	for _, dependent := range dependents {
 		if !dependent.waiting() {
@@ -183,8 +185,8 @@ func (f *fact) asOwner() state {
 	return solidly
 }
 
-// awaitDependents completes the foreground deletion of an object once no dependent blocks it, and until then handles those that
-// do.
+// awaitDependents completes the foreground deletion of an object once no dependent blocks it, and until then handles
+// those that do.
 func (c *collector) awaitDependents(ctx context.Context, v view) error {
 	blocked := false
 	for _, dependent := range v.dependents {
@@ -203,8 +205,8 @@ func (c *collector) awaitDependents(ctx context.Context, v view) error {
 	return c.dropFinalizer(ctx, v.identity, metav1.FinalizerDeleteDependents)
 }
 
-// releaseOwner removes the references to an object from its dependents, and then the finalizer from the object. The dependents
-// are read from the API: one that no cache shows yet would be taken for garbage later.
+// releaseOwner removes the references to an object from its dependents, and then the finalizer from the object. The
+// dependents are read from the API: one that no cache shows yet would be taken for garbage later.
 func (c *collector) releaseOwner(ctx context.Context, v view) error {
 	for _, kind := range c.followed() {
 		if err := c.releaseDependents(ctx, kind, v.identity); err != nil {

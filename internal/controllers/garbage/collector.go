@@ -149,7 +149,8 @@ func (c *collector) keepFresh(ctx context.Context, monitors *sync.WaitGroup) err
 	}
 }
 
-// refresh starts monitors of new kinds, and stops those of deleted kinds. A group whose discovery fails keeps its monitors.
+// refresh starts monitors of new kinds, and stops those of deleted kinds. A group whose discovery fails keeps its
+// monitors.
 func (c *collector) refresh(ctx context.Context, monitors *sync.WaitGroup) {
 	found, err := kinds.Discover(c.discovery)
 	if err != nil {
@@ -238,7 +239,8 @@ func (c *collector) follows(resource schema.GroupResource) bool {
 	return false
 }
 
-// awaitCaches waits until the graph is as complete as possible. A kind that cannot be listed must not block the others for ever.
+// awaitCaches waits until the graph is as complete as possible. A kind that cannot be listed must not block the others
+// for ever.
 func (c *collector) awaitCaches(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()

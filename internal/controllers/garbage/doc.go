@@ -1,7 +1,7 @@
 // Package garbage deletes objects whose owners are gone.
 //
-// It watches the metadata of every kind that discovery shows and that can be listed, watched and deleted, including kinds that
-// are added later, and maintains the graph of owners and dependents.
+// It watches the metadata of every kind that discovery shows and that can be listed, watched and deleted, including
+// kinds that are added later, and maintains the graph of owners and dependents.
 //
 // Guarantees:
 //
@@ -16,6 +16,6 @@
 //   - Orphaning: the dependents of an object that is deleted with the orphan policy lose
 //     the reference to it, and stay.
 //
-// An owner reference across namespaces does not work: the owner counts as absent, and an event on the dependent says so. A
-// reference to a kind that discovery does not show keeps the dependent.
+// An owner reference across namespaces does not work: the owner counts as absent, and an event on the dependent says
+// so. A reference to a kind that discovery does not show keeps the dependent.
 package garbage

@@ -171,7 +171,8 @@ func TestOwnerThatNoCacheShowsKeepsItsDependents(t *testing.T) {
 	})
 }
 
-// A controller may make dependents before it knows that their owner is gone, while earlier dependents are still being deleted.
+// A controller may make dependents before it knows that their owner is gone, while earlier dependents are still being
+// deleted.
 func TestADependentThatIsMadeAfterItsOwnerWasDeletedDoesNotStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)
@@ -232,8 +233,8 @@ func TestAnOwnerInAnotherNamespaceCountsAsAbsentAndIsReported(t *testing.T) {
 	})
 }
 
-// A random forest of owners, with deletions of all policies, failing requests, cut and expired watches: in the end exactly the
-// objects remain that have an owner left or never had one.
+// A random forest of owners, with deletions of all policies, failing requests, cut and expired watches: in the end
+// exactly the objects remain that have an owner left or never had one.
 func TestRandomGraphsConverge(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

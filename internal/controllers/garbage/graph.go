@@ -148,7 +148,8 @@ func (g *graph) remove(uid types.UID) (suspects []types.UID) {
 		delete(g.nodes, uid)
 		return suspects
 	}
-	// The controller may make more dependents before it sees the deletion, so the owner is verified again for the next one.
+	// The controller may make more dependents before it sees the deletion, so the owner is verified again for the next
+	// one.
 	n.claimed, n.observed, n.fact = identity{}, false, fact{}
 	return suspects
 }

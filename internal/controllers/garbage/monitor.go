@@ -25,8 +25,8 @@ type monitor struct {
 	stop context.CancelFunc
 }
 
-// entry is all that is kept of an object: some tens of bytes beside its names. Its fields are exported because informers compare
-// them by reflection.
+// entry is all that is kept of an object: some tens of bytes beside its names. Its fields are exported because
+// informers compare them by reflection.
 type entry struct {
 	Key                          informer.Key
 	UID                          types.UID
@@ -52,13 +52,15 @@ func (e *entry) fact(kind *kinds.Kind) fact {
 	}
 }
 
-// concerns reports whether a change concerns the graph. Nearly no change does, and the others cost only this comparison.
+// concerns reports whether a change concerns the graph. Nearly no change does, and the others cost only this
+// comparison.
 func concerns(before, after *entry) bool {
 	return before.Deleting != after.Deleting || before.Foreground != after.Foreground || before.Orphan != after.Orphan ||
 		!slices.EqualFunc(before.Owners, after.Owners, sameOwner)
 }
 
-// monitor makes the monitor of a kind. For pods it uses the informer of the other loops; for everything else the metadata.
+// monitor makes the monitor of a kind. For pods it uses the informer of the other loops; for everything else the
+// metadata.
 func (c *collector) monitor(kind *kinds.Kind) *monitor {
 	if kind.Resource.Group == "" && kind.Resource.Resource == "pods" {
 		return follow(c, kind, c.pods, func(p *podview.Pod) *entry { return entryOf(p) }, nil)
@@ -69,7 +71,8 @@ func (c *collector) monitor(kind *kinds.Kind) *monitor {
 	return follow(c, kind, entries, func(e *entry) *entry { return e }, entries.Run)
 }
 
-// monitorFailed logs an error of an informer. A kind that is gone is normal: its definition was deleted, which the next discovery shows.
+// monitorFailed logs an error of an informer. A kind that is gone is normal: its definition was deleted, which the next
+// discovery shows.
 func (c *collector) monitorFailed(err error) {
 	level := slog.LevelWarn
 	if apierrors.IsNotFound(err) || errors.Is(err, informer.ErrEmptyWatch) {

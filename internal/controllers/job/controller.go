@@ -100,59 +100,59 @@ func jobOf(pod *podview.Pod) (loop.Key, bool) {
 }
 
 // podChanged counts the end of a pod, and returns the Jobs that a change of it concerns.
-func (j *controller) podChanged(before, after *podview.Pod) (keys []loop.Key) {
-	j.observeEnd(before, after)
+func (c *controller) podChanged(before, after *podview.Pod) (keys []loop.Key) {
+	c.observeEnd(before, after)
 	for _, pod := range []*podview.Pod{before, after} {
 		if pod != nil {
-			keys = append(keys, j.concerned(pod)...)
+			keys = append(keys, c.concerned(pod)...)
 		}
 	}
 	return keys
 }
 
 // concerned returns the pod's Job, or those that might adopt it.
-func (j *controller) concerned(pod *podview.Pod) []loop.Key {
+func (c *controller) concerned(pod *podview.Pod) []loop.Key {
 	if key, ok := jobOf(pod); ok {
 		return []loop.Key{key}
 	}
 	if !owned.Orphan(pod) {
 		return nil
 	}
-	return owned.MatchingOwners(j.jobs, pod, func(job *batchv1.Job) *metav1.LabelSelector { return job.Spec.Selector })
+	return owned.MatchingOwners(c.jobs, pod, func(job *batchv1.Job) *metav1.LabelSelector { return job.Spec.Selector })
 }
 
-func (j *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := j.writes.Settled(ctx, key); err != nil {
+func (c *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	if err := c.writes.Settled(ctx, key); err != nil {
 		return loop.Result{}, err
 	}
-	job, ok := j.jobs.Lookup(key)
-	if err := j.freeOrphans(ctx, key, job); err != nil {
+	job, ok := c.jobs.Lookup(key)
+	if err := c.freeOrphans(ctx, key, job); err != nil {
 		return loop.Result{}, err
 	}
 	if !ok {
-		j.forget(key)
+		c.forget(key)
 		return loop.Result{}, nil
 	}
 	if by := job.Spec.ManagedBy; by != nil && *by != controllerName {
-		if !j.recall(key).delegated {
-			j.remember(key, memory{delegated: true})
-			j.metrics.Delegated(*by)
+		if !c.recall(key).delegated {
+			c.remember(key, memory{delegated: true})
+			c.metrics.Delegated(*by)
 		}
 		return loop.Result{}, nil
 	}
-	pods, err := j.claim(ctx, key, job)
+	pods, err := c.claim(ctx, key, job)
 	if err != nil {
 		return loop.Result{}, err
 	}
 	if finished(job) {
-		return loop.Result{}, j.untrack(ctx, key, tracked(pods))
+		return loop.Result{}, c.untrack(ctx, key, tracked(pods))
 	}
-	if wait := j.hold(key, job, pods); wait > 0 {
+	if wait := c.hold(key, job, pods); wait > 0 {
 		return loop.Result{After: wait}, nil
 	}
 	began := time.Now()
-	p, err := j.proceed(ctx, key, job, pods)
-	j.metrics.Synced(modeOf(job), p.action(), err, time.Since(began))
+	p, err := c.proceed(ctx, key, job, pods)
+	c.metrics.Synced(modeOf(job), p.action(), err, time.Since(began))
 	if err != nil {
 		return loop.Result{}, err
 	}
@@ -160,26 +160,26 @@ func (j *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 }
 
 // proceed makes the plan for a Job that has not ended, and carries it out. If there is no plan, the error says why.
-func (j *controller) proceed(ctx context.Context, key loop.Key, job *batchv1.Job, pods []*podview.Pod) (*plan, error) {
-	remembered := j.recall(key)
+func (c *controller) proceed(ctx context.Context, key loop.Key, job *batchv1.Job, pods []*podview.Pod) (*plan, error) {
+	remembered := c.recall(key)
 	if !remembered.checked {
 		var err error
-		if pods, err = j.recheck(ctx, pods); err != nil {
+		if pods, err = c.recheck(ctx, pods); err != nil {
 			return nil, err
 		}
 	}
-	p := assess(job, pods, remembered.pause, j.now())
-	if err := j.writeStatus(ctx, key, p); err != nil {
+	p := assess(job, pods, remembered.pause, c.now())
+	if err := c.writeStatus(ctx, key, p); err != nil {
 		return p, err
 	}
-	j.remember(key, memory{pause: p.pause, checked: true, generation: job.Generation})
-	return p, j.carryOut(ctx, key, p)
+	c.remember(key, memory{pause: p.pause, checked: true, generation: job.Generation})
+	return p, c.carryOut(ctx, key, p)
 }
 
 // freeOrphans removes the finalizer from pods whose Job is gone.
-func (j *controller) freeOrphans(ctx context.Context, key loop.Key, job *batchv1.Job) error {
+func (c *controller) freeOrphans(ctx context.Context, key loop.Key, job *batchv1.Job) error {
 	var orphans []*podview.Pod
-	for pod := range j.pods.By(trackedBy, key.String()) {
+	for pod := range c.pods.By(trackedBy, key.String()) {
 		if job == nil || pod.ControllerUID() != job.UID {
 			orphans = append(orphans, pod)
 		}
@@ -188,7 +188,7 @@ func (j *controller) freeOrphans(ctx context.Context, key loop.Key, job *batchv1
 		return nil
 	}
 	// The cache may be behind: a Job with that UID may just have been created.
-	live, err := j.kube.BatchV1().Jobs(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	live, err := c.kube.BatchV1().Jobs(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("look for the job of tracked pods: %w", err)
 	}
@@ -201,17 +201,17 @@ func (j *controller) freeOrphans(ctx context.Context, key loop.Key, job *batchv1
 		}
 		orphans = kept
 	}
-	return j.untrack(ctx, key, orphans)
+	return c.untrack(ctx, key, orphans)
 }
 
-// recheck reads each pod that is about to be counted from the server when this process handles a Job for the first time. Another
-// process may have counted the pod and removed its finalizer, and our caches of pods and of Jobs were filled at different times.
-// After that we know our own writes.
-func (j *controller) recheck(ctx context.Context, pods []*podview.Pod) ([]*podview.Pod, error) {
+// recheck reads each pod that is about to be counted from the server when this process handles a Job for the first
+// time. Another process may have counted the pod and removed its finalizer, and our caches of pods and of Jobs were
+// filled at different times. After that we know our own writes.
+func (c *controller) recheck(ctx context.Context, pods []*podview.Pod) ([]*podview.Pod, error) {
 	out := make([]*podview.Pod, 0, len(pods))
 	for _, pod := range pods {
 		if isTracked(pod) && !pod.Active() {
-			live, err := j.read(ctx, pod)
+			live, err := c.read(ctx, pod)
 			if err != nil {
 				return nil, fmt.Errorf("check pod %s before counting it: %w", informer.KeyOf(pod), err)
 			}
@@ -225,17 +225,18 @@ func (j *controller) recheck(ctx context.Context, pods []*podview.Pod) ([]*podvi
 	return out, nil
 }
 
-// read reads the pod that has this pod's name from the server. It is nil if there is none. Kubernetes' role for this loop lets it list pods, and not get one.
-func (j *controller) read(ctx context.Context, pod *podview.Pod) (*corev1.Pod, error) {
+// read reads the pod that has this pod's name from the server. It is nil if there is none. Kubernetes' role for this
+// loop lets it list pods, and not get one.
+func (c *controller) read(ctx context.Context, pod *podview.Pod) (*corev1.Pod, error) {
 	named := fields.OneTermEqualSelector(metav1.ObjectNameField, pod.Name).String()
-	found, err := j.kube.CoreV1().Pods(pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: named})
+	found, err := c.kube.CoreV1().Pods(pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: named})
 	if err != nil || len(found.Items) == 0 {
 		return nil, err
 	}
 	return &found.Items[0], nil
 }
 
-func (j *controller) claim(ctx context.Context, key loop.Key, job *batchv1.Job) ([]*podview.Pod, error) {
+func (c *controller) claim(ctx context.Context, key loop.Key, job *batchv1.Job) ([]*podview.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(job.Spec.Selector)
 	if err != nil || selector.Empty() {
 		return nil, loop.Terminal(fmt.Errorf("selector of job %s selects nothing: %w", key, err))
@@ -243,14 +244,14 @@ func (j *controller) claim(ctx context.Context, key loop.Key, job *batchv1.Job) 
 	claims := loop.Claims[*podview.Pod]{
 		Owner: job, Kind: kind, Selector: selector,
 		Live: func(ctx context.Context) (metav1.Object, error) {
-			return j.kube.BatchV1().Jobs(job.Namespace).Get(ctx, job.Name, metav1.GetOptions{})
+			return c.kube.BatchV1().Jobs(job.Namespace).Get(ctx, job.Name, metav1.GetOptions{})
 		},
 		Patch: func(ctx context.Context, pod *podview.Pod, patch []byte) error {
-			return j.handOver(ctx, key, pod, patch)
+			return c.handOver(ctx, key, pod, patch)
 		},
 	}
 	return claims.Claim(ctx, func(yield func(*podview.Pod) bool) {
-		for pod := range owned.Candidates(j.pods, job, labels.Selector(selector)) {
+		for pod := range owned.Candidates(c.pods, job, labels.Selector(selector)) {
 			if (pod.Active() || !owned.Orphan(pod)) && !yield(pod) {
 				return
 			}
@@ -258,51 +259,51 @@ func (j *controller) claim(ctx context.Context, key loop.Key, job *batchv1.Job) 
 	})
 }
 
-func (j *controller) writeStatus(ctx context.Context, key loop.Key, p *plan) error {
+func (c *controller) writeStatus(ctx context.Context, key loop.Key, p *plan) error {
 	if !apiequality.Semantic.DeepEqual(&p.job.Status, &p.status) {
 		changed := *p.job
 		changed.Status = p.status
-		written, err := j.kube.BatchV1().Jobs(changed.Namespace).UpdateStatus(ctx, &changed, metav1.UpdateOptions{})
+		written, err := c.kube.BatchV1().Jobs(changed.Namespace).UpdateStatus(ctx, &changed, metav1.UpdateOptions{})
 		if err != nil {
 			return fmt.Errorf("write status of job %s: %w", key, err)
 		}
-		j.writes.Wrote(key, j.jobs, written.ResourceVersion)
-		j.measure(p)
+		c.writes.Wrote(key, c.jobs, written.ResourceVersion)
+		c.measure(p)
 	}
 	for _, n := range p.notes {
-		j.recorder.Eventf(p.job, n.level, n.reason, "%s", n.message)
+		c.recorder.Eventf(p.job, n.level, n.reason, "%s", n.message)
 	}
 	return nil
 }
 
 // carryOut does what may be done once the status is written.
-func (j *controller) carryOut(ctx context.Context, key loop.Key, p *plan) error {
-	if err := j.untrack(ctx, key, p.untrack); err != nil {
+func (c *controller) carryOut(ctx context.Context, key loop.Key, p *plan) error {
+	if err := c.untrack(ctx, key, p.untrack); err != nil {
 		return err
 	}
-	if err := j.remove(ctx, key, p.job, p.remove); err != nil {
+	if err := c.remove(ctx, key, p.job, p.remove); err != nil {
 		return err
 	}
-	return j.create(ctx, key, p)
+	return c.create(ctx, key, p)
 }
 
-func (j *controller) recall(key loop.Key) memory {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.known[key]
+func (c *controller) recall(key loop.Key) memory {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.known[key]
 }
 
-func (j *controller) remember(key loop.Key, m memory) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.known[key] = m
+func (c *controller) remember(key loop.Key, m memory) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known[key] = m
 }
 
-func (j *controller) forget(key loop.Key) {
-	j.writes.Forget(key)
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	delete(j.known, key)
+func (c *controller) forget(key loop.Key) {
+	c.writes.Forget(key)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.known, key)
 }
 
 func finished(job *batchv1.Job) bool {

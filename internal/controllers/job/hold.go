@@ -16,24 +16,26 @@ const holdTime = time.Second
 
 // hold returns for how long a sync of a Job is held back. A Job whose spec has changed is not held back.
 //
-// It is if a pod is being deleted that has not ended: it would be counted as failed, and its kubelet may be about to say that it has succeeded. And
-// if failures are about to end the Job while it has other pods: those would be deleted, and may have ended at the same time.
+// It is if a pod is being deleted that has not ended: it would be counted as failed, and its kubelet may be about to
+// say that it has succeeded. And if failures are about to end the Job while it has other pods: those would be deleted,
+// and may have ended at the same time.
 //
-// The time runs from the first such pod that a sync finds: a Job whose pods are deleted one after the other is synced every second.
-func (j *controller) hold(key loop.Key, job *batchv1.Job, pods []*podview.Pod) time.Duration {
-	m := j.recall(key)
+// The time runs from the first such pod that a sync finds: a Job whose pods are deleted one after the other is synced
+// every second.
+func (c *controller) hold(key loop.Key, job *batchv1.Job, pods []*podview.Pod) time.Duration {
+	m := c.recall(key)
 	if m.generation != 0 && m.generation != job.Generation {
 		return 0
 	}
 	mayYetSucceed := func(pod *podview.Pod) bool { return isTracked(pod) && pod.Terminating() && hasFailed(job, pod) }
-	if !slices.ContainsFunc(pods, mayYetSucceed) && !endsBesideOthers(job, pods, m.pause, j.now()) {
+	if !slices.ContainsFunc(pods, mayYetSucceed) && !endsBesideOthers(job, pods, m.pause, c.now()) {
 		return 0
 	}
 	if m.held.IsZero() {
-		m.held = j.now()
-		j.remember(key, m)
+		m.held = c.now()
+		c.remember(key, m)
 	}
-	return m.held.Add(holdTime).Sub(j.now())
+	return m.held.Add(holdTime).Sub(c.now())
 }
 
 // endsBesideOthers reports whether failures of pods end a Job that has active ones.

@@ -255,7 +255,8 @@ func TestPodsOfADeletedJobLoseTheirFinalizer(t *testing.T) {
 	})
 }
 
-// Loops crash at any write, pods fail and nodes lose them: each end of a pod is counted once, and the Job gets its completions.
+// Loops crash at any write, pods fail and nodes lose them: each end of a pod is counted once, and the Job gets its
+// completions.
 func TestEveryPodIsCountedOnceWhateverCrashes(t *testing.T) {
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

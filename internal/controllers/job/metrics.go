@@ -16,7 +16,8 @@ type Metrics interface {
 	Finished(mode batchv1.CompletionMode, succeeded bool, reason string)
 	// Pods is called with how many more pods of a Job were counted.
 	Pods(mode batchv1.CompletionMode, succeeded, failed int)
-	// Indexes is called with how many more indexes of a Job were counted. limited is set if each index has a limit of its own for failures.
+	// Indexes is called with how many more indexes of a Job were counted. limited is set if each index has a limit of
+	// its own for failures.
 	Indexes(limited bool, succeeded, failed int)
 	// Created is called after each attempt to create a pod.
 	Created(why Why, err error)
@@ -44,7 +45,8 @@ const (
 // Why is why a pod is made.
 type Why string
 
-// The reasons. The last two say which pods a Job replaces: those that are being deleted or have failed, or only those that have failed.
+// The reasons. The last two say which pods a Job replaces: those that are being deleted or have failed, or only those
+// that have failed.
 const (
 	New                    Why = "new"
 	ForTerminatingOrFailed Why = "recreate_terminating_or_failed"
@@ -98,16 +100,16 @@ func (p *plan) why() Why {
 }
 
 // measure counts what a written status says for the first time.
-func (j *controller) measure(p *plan) {
+func (c *controller) measure(p *plan) {
 	mode, before, after := modeOf(p.job), &p.job.Status, &p.status
-	j.metrics.Pods(mode, int(after.Succeeded-before.Succeeded), int(after.Failed-before.Failed))
+	c.metrics.Pods(mode, int(after.Succeeded-before.Succeeded), int(after.Failed-before.Failed))
 	for _, final := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
 		if p.isTrue(final) { // the status of a finished Job is not written again
-			j.metrics.Finished(mode, final == batchv1.JobComplete, p.condition(final).Reason)
+			c.metrics.Finished(mode, final == batchv1.JobComplete, p.condition(final).Reason)
 		}
 	}
 	for _, action := range p.judged {
-		j.metrics.Judged(action)
+		c.metrics.Judged(action)
 	}
 	if indexed(p.job) {
 		succeeded := p.completed.len() - parseIndexes(before.CompletedIndexes, completions(p.job)).len()
@@ -115,19 +117,19 @@ func (j *controller) measure(p *plan) {
 		if before.FailedIndexes != nil {
 			failed -= parseIndexes(*before.FailedIndexes, completions(p.job)).len()
 		}
-		j.metrics.Indexes(perIndex(p.job), succeeded, failed)
+		c.metrics.Indexes(perIndex(p.job), succeeded, failed)
 	}
 }
 
 // observeEnd counts pods that end with the finalizer, and those that lose it afterwards. One change may be both.
-func (j *controller) observeEnd(before, after *podview.Pod) {
+func (c *controller) observeEnd(before, after *podview.Pod) {
 	had := before != nil && isTracked(before)
 	was, is := had && before.Finished(), after != nil && after.Finished() && isTracked(after)
 	switch {
 	case was != is:
-		j.metrics.Tracked(is)
+		c.metrics.Tracked(is)
 	case had && !was && after != nil && after.Finished():
-		j.metrics.Tracked(true)
-		j.metrics.Tracked(false)
+		c.metrics.Tracked(true)
+		c.metrics.Tracked(false)
 	}
 }

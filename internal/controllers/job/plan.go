@@ -215,7 +215,8 @@ func (p *plan) succeeded(pod *podview.Pod) bool {
 	})
 }
 
-// later reports whether a was made as b's successor. Times have only seconds, so the number of failures is compared too.
+// later reports whether a was made as b's successor. Times have only seconds, so the number of failures is compared
+// too.
 func later(a, b *podview.Pod) bool {
 	x, y := annotated(a, failureKey)+annotated(a, ignoredKey), annotated(b, failureKey)+annotated(b, ignoredKey)
 	if x != y {
@@ -231,8 +232,8 @@ func (p *plan) countAs(pod *podview.Pod, uids *[]types.UID) {
 
 func isTracked(pod *podview.Pod) bool { return slices.Contains(pod.Finalizers, finalizer) }
 
-// hasFailed reports whether the pod counts as failed. A pod that is being deleted does so at once, unless the Job waits for its
-// end.
+// hasFailed reports whether the pod counts as failed. A pod that is being deleted does so at once, unless the Job waits
+// for its end.
 func hasFailed(job *batchv1.Job, pod *podview.Pod) bool {
 	return pod.Phase == corev1.PodFailed || pod.Terminating() && !awaitsEnd(job)
 }

@@ -39,9 +39,9 @@ type Cleaning struct {
 }
 
 // Entry is this loop among the others.
-func (o Cleaning) Entry() loop.Entry {
-	o.Period = cmp.Or(o.Period, year)
-	return loop.Entry{Name: cleanerName, Aliases: []string{"legacy-service-account-token-cleaner"}, New: o.new}
+func (cl Cleaning) Entry() loop.Entry {
+	cl.Period = cmp.Or(cl.Period, year)
+	return loop.Entry{Name: cleanerName, Aliases: []string{"legacy-service-account-token-cleaner"}, New: cl.new}
 }
 
 type cleaner struct {
@@ -54,9 +54,9 @@ type cleaner struct {
 	pods     *informer.Shared[*podview.Pod]
 }
 
-func (o Cleaning) new(c *loop.Clients) (loop.Runner, error) {
+func (cl Cleaning) new(c *loop.Clients) (loop.Runner, error) {
 	l := &cleaner{
-		period: o.Period, kube: c.Kube, log: c.Log, now: c.Now,
+		period: cl.Period, kube: c.Kube, log: c.Log, now: c.Now,
 		secrets:  secretsOf(c),
 		accounts: loop.Informer(c, informer.For(c.Kube.CoreV1().ServiceAccounts(""))),
 		pods:     podview.Informer(c),

@@ -28,8 +28,8 @@ type Making struct {
 }
 
 // Entry is this loop among the others.
-func (o Making) Entry() loop.Entry {
-	return loop.Entry{Name: makerName, Aliases: []string{"serviceaccount-token"}, New: o.new}
+func (ma Making) Entry() loop.Entry {
+	return loop.Entry{Name: makerName, Aliases: []string{"serviceaccount-token"}, New: ma.new}
 }
 
 type maker struct {
@@ -44,11 +44,11 @@ var byAccount = informer.NewIndex(func(s *corev1.Secret) []string {
 	return []string{s.Namespace + "/" + s.Annotations[corev1.ServiceAccountNameKey]}
 })
 
-func (o Making) new(c *loop.Clients) (loop.Runner, error) {
-	if o.Key == nil {
+func (ma Making) new(c *loop.Clients) (loop.Runner, error) {
+	if ma.Key == nil {
 		return nil, nil
 	}
-	m := &maker{Making: o, kube: c.Kube, secrets: secretsOf(c), accounts: loop.Informer(c, informer.For(c.Kube.CoreV1().ServiceAccounts("")))}
+	m := &maker{Making: ma, kube: c.Kube, secrets: secretsOf(c), accounts: loop.Informer(c, informer.For(c.Kube.CoreV1().ServiceAccounts("")))}
 	m.secrets.AddIndex(byAccount)
 	return &loop.Loop{
 		Name: makerName, Clients: c, Workers: 5, Sync: m.sync,

@@ -1,12 +1,14 @@
-// Package loadbalancer gives Services of the type LoadBalancer the addresses of the cluster's own nodes, where no cloud gives them
-// others. What proxies the services must lead packets for a node's address as it does for any address of a load balancer.
+// Package loadbalancer gives Services of the type LoadBalancer the addresses of the cluster's own nodes, where no cloud
+// gives them others. What proxies the services must lead packets for a node's address as it does for any address of a
+// load balancer.
 //
-// What is guaranteed: of the services that want one port, the one that has the addresses already keeps them, and else the oldest
-// gets them; the others are told by an event who has the port, and get the addresses when it becomes free. A service whose external
-// traffic stays on the node gets the nodes alone where it has endpoints. A service with a class of somebody else is left alone.
+// What is guaranteed: of the services that want one port, the one that has the addresses already keeps them, and else
+// the oldest gets them; the others are told by an event who has the port, and get the addresses when it becomes free. A
+// service whose external traffic stays on the node gets the nodes alone where it has endpoints. A service with a class
+// of somebody else is left alone.
 //
-// What may not be assumed: that a port is free on the nodes. A service that asks for port 22 gets what was for the nodes' own SSH server;
-// only the ports of [Options.Reserved] are refused.
+// What may not be assumed: that a port is free on the nodes. A service that asks for port 22 gets what was for the
+// nodes' own SSH server; only the ports of [Options.Reserved] are refused.
 package loadbalancer
 
 import (
@@ -31,7 +33,8 @@ import (
 const (
 	// Name is what the loop is selected by.
 	Name = "service-lb-controller"
-	// Class is what services may name as the class of their load balancer to get nodes' addresses. Those that name none get them too.
+	// Class is what services may name as the class of their load balancer to get nodes' addresses. Those that name none
+	// get them too.
 	Class = "millrace.dev/node"
 )
 

@@ -1,12 +1,13 @@
-// Package localvolume provisions volumes that are directories of a node, for storage classes with the provisioner [Provisioner],
-// and removes them.
+// Package localvolume provisions volumes that are directories of a node, for storage classes with the provisioner
+// [Provisioner], and removes them.
 //
-// Guarantees: a claim of such a class gets at most one volume, named after the claim's UID, on the node that the scheduler has
-// selected. For classes with immediate binding it is the ready node with the fewest volumes. A volume with the policy Delete is
-// deleted only after its node has removed the data, or is gone itself; until then the removal is retried.
+// Guarantees: a claim of such a class gets at most one volume, named after the claim's UID, on the node that the
+// scheduler has selected. For classes with immediate binding it is the ready node with the fewest volumes. A volume
+// with the policy Delete is deleted only after its node has removed the data, or is gone itself; until then the removal
+// is retried.
 //
-// The requested size is neither reserved nor enforced. Nodes of other kubelets, without the annotation [DirectoryAnnotation], get no
-// volumes.
+// The requested size is neither reserved nor enforced. Nodes of other kubelets, without the annotation
+// [DirectoryAnnotation], get no volumes.
 package localvolume
 
 import (
@@ -32,8 +33,8 @@ const (
 
 // Options configure what the loop makes at the start. The zero value makes nothing.
 type Options struct {
-	// Class is the name of a default storage class that is made at the start if the cluster has none with this provisioner. If it
-	// is deleted, the next start makes it again.
+	// Class is the name of a default storage class that is made at the start if the cluster has none with this
+	// provisioner. If it is deleted, the next start makes it again.
 	Class string
 }
 

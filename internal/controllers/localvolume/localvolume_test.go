@@ -22,7 +22,8 @@ import (
 	"github.com/millrace/millrace/millracetest"
 )
 
-// inWorld runs a test with the volume loops, in a cluster with a node "n" that has local volumes and one, "m", that has not.
+// inWorld runs a test with the volume loops, in a cluster with a node "n" that has local volumes and one, "m", that has
+// not.
 func inWorld(t *testing.T, f func(t *testing.T, s *looptest.Server)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -23,8 +23,8 @@ func (r *round) finished() bool {
 	return r.discovery == nil && len(r.failures) == 0 && len(r.remaining) == 0
 }
 
-// conditions returns the namespace's conditions. All are set from the first round on, with status False if there is nothing to
-// wait for.
+// conditions returns the namespace's conditions. All are set from the first round on, with status False if there is
+// nothing to wait for.
 func (r *round) conditions(now metav1.Time) []corev1.NamespaceCondition {
 	out := []corev1.NamespaceCondition{
 		{Type: corev1.NamespaceDeletionDiscoveryFailure, Status: corev1.ConditionFalse, Reason: "ResourcesDiscovered", Message: "All resources successfully discovered"},
@@ -72,8 +72,8 @@ func listed[K comparable](counts map[K]int, say func(K, int) string) string {
 	return strings.Join(out, ", ")
 }
 
-// merge replaces conditions of the same type, and reports whether anything has changed. The transition time changes only with the
-// status.
+// merge replaces conditions of the same type, and reports whether anything has changed. The transition time changes
+// only with the status.
 func merge(into *[]corev1.NamespaceCondition, conditions []corev1.NamespaceCondition) bool {
 	changed := false
 	for _, c := range conditions {

@@ -125,8 +125,8 @@ const (
 	longestPause = 15 * time.Second
 )
 
-// pause returns a growing delay: most namespaces are empty soon, but one that waits for a pod to end must not be listed all the
-// time.
+// pause returns a growing delay: most namespaces are empty soon, but one that waits for a pod to end must not be listed
+// all the time.
 func (n *controller) pause(key loop.Key) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()

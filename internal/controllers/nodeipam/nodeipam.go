@@ -1,7 +1,8 @@
 // Package nodeipam assigns each node a pod address range.
 //
-// Guarantees: a node without spec.podCIDRs gets one range of each IP family, which no other node has. A node with ranges keeps
-// them. When no range is left, the node gets none and an event says so; it is retried when a node is deleted.
+// Guarantees: a node without spec.podCIDRs gets one range of each IP family, which no other node has. A node with
+// ranges keeps them. When no range is left, the node gets none and an event says so; it is retried when a node is
+// deleted.
 //
 // The order in which free ranges are used is not defined.
 package nodeipam
@@ -170,7 +171,8 @@ func (r *controller) take(node string) ([]string, error) {
 	return out, nil
 }
 
-// usedLocked returns the ranges of all other nodes: those in the cache, and those just assigned. It adds those that no node gets.
+// usedLocked returns the ranges of all other nodes: those in the cache, and those just assigned. It adds those that no
+// node gets.
 func (r *controller) usedLocked(node string) map[netip.Prefix]bool {
 	used := map[netip.Prefix]bool{}
 	for _, p := range r.taken {

@@ -33,10 +33,11 @@ type Options struct {
 	StartupGrace time.Duration
 	// Rate is how many nodes of a zone get a NoExecute taint per second. 0 means 0.1; a negative value means none.
 	Rate float64
-	// ReducedRate is the rate in a large zone in which most nodes fail. 0 means 0.01; a negative value means none. In a small
-	// zone no pods are evicted then.
+	// ReducedRate is the rate in a large zone in which most nodes fail. 0 means 0.01; a negative value means none. In a
+	// small zone no pods are evicted then.
 	ReducedRate float64
-	// LargeZone is the number of nodes above which a zone is large. 0 means 50; with a negative value all zones are large.
+	// LargeZone is the number of nodes above which a zone is large. 0 means 50; with a negative value all zones are
+	// large.
 	LargeZone int
 	// Unhealthy is the fraction of failing nodes from which most of a zone counts as failing. 0 means 0.55.
 	Unhealthy float64
@@ -115,11 +116,12 @@ func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 	o.Metrics.Count(n.zones.each)
 	return &loop.Loop{
 		Name: name, Clients: c, Workers: 8, Sync: n.sync,
-		// A node that failed while the API was unavailable is given up soon after it is available again, as in Kubernetes, which looks at all nodes every
-		// 5 seconds. With the usual delays that could take a quarter of an hour.
+		// A node that failed while the API was unavailable is given up soon after it is available again, as in
+		// Kubernetes, which looks at all nodes every 5 seconds. With the usual delays that could take a quarter of an
+		// hour.
 		Queue: queue.Options[loop.Key]{MaxDelay: recheck, RetryRate: 100},
-		// A renewed lease does not wake the loop: the node is synced when its grace period would have ended, and then has more of
-		// it.
+		// A renewed lease does not wake the loop: the node is synced when its grace period would have ended, and then
+		// has more of it.
 		Watches: []loop.Watch{loop.Self(n.nodes), loop.Reads(n.pods), loop.Changes(n.leases, n.renewed)},
 	}, nil
 }
@@ -238,7 +240,8 @@ func (n *controller) grace(node *corev1.Node) time.Duration {
 	return n.options.Grace
 }
 
-// silence returns how long a node may be silent until it is read: half of its grace period, and more where no heartbeat gets lost on the way.
+// silence returns how long a node may be silent until it is read: half of its grace period, and more where no heartbeat
+// gets lost on the way.
 func (n *controller) silence(grace time.Duration) time.Duration {
 	if n.alone {
 		return grace * 3 / 4
@@ -246,9 +249,10 @@ func (n *controller) silence(grace time.Duration) time.Duration {
 	return grace / 2
 }
 
-// ask reads the node's heartbeat from the API, because the caches may be behind, and returns the rest of its grace period. A
-// silent node is read when it has been silent for a while and at the end of its grace period. If there was no answer for longer than that, the
-// API was unavailable and nodes could not renew their leases, so their grace period starts again.
+// ask reads the node's heartbeat from the API, because the caches may be behind, and returns the rest of its grace
+// period. A silent node is read when it has been silent for a while and at the end of its grace period. If there was no
+// answer for longer than that, the API was unavailable and nodes could not renew their leases, so their grace period
+// starts again.
 func (n *controller) ask(ctx context.Context, node *corev1.Node) (time.Duration, error) {
 	live, err := n.kube.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
 	if err != nil {

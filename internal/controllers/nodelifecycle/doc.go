@@ -1,7 +1,8 @@
-// Package nodelifecycle monitors nodes: it marks those that are silent as unreachable, and sets taints for nodes' conditions.
+// Package nodelifecycle monitors nodes: it marks those that are silent as unreachable, and sets taints for nodes'
+// conditions.
 //
-// A heartbeat is a renewal of a node's lease or status. What counts is when this process saw the renewal, so the clocks of nodes
-// do not matter.
+// A heartbeat is a renewal of a node's lease or status. What counts is when this process saw the renewal, so the clocks
+// of nodes do not matter.
 //
 // Guarantees:
 //

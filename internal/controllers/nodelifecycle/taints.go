@@ -60,8 +60,8 @@ func ours(t corev1.Taint) bool {
 	return false
 }
 
-// taints returns the taints that a node should have: those of others unchanged, and ours. evicts is the key of the NoExecute
-// taint, if it should have one.
+// taints returns the taints that a node should have: those of others unchanged, and ours. evicts is the key of the
+// NoExecute taint, if it should have one.
 func taints(node *corev1.Node, evicts string, now metav1.Time) []corev1.Taint {
 	wanted := map[corev1.Taint]bool{} // without their time
 	for key := range keepsAway(node) {

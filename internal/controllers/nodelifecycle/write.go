@@ -17,7 +17,8 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// silenced returns the conditions of a silent node that must change to Unknown: none if the node is not known to be ready or not.
+// silenced returns the conditions of a silent node that must change to Unknown: none if the node is not known to be
+// ready or not.
 func silenced(node *corev1.Node, now metav1.Time) []corev1.NodeCondition {
 	if ready := condition(node, corev1.NodeReady); ready != nil && ready.Status == corev1.ConditionUnknown {
 		return nil

@@ -17,7 +17,8 @@ func wrapf(err error, format string, args ...any) error {
 	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
 }
 
-// bind binds a volume and a claim to each other. What was already written is left, so an interrupted binding is completed.
+// bind binds a volume and a claim to each other. What was already written is left, so an interrupted binding is
+// completed.
 func (r *controller) bind(ctx context.Context, volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
 	volume, err := r.bindVolume(ctx, volume, claim)
 	if err != nil {
@@ -107,8 +108,8 @@ func (r *controller) failed(ctx context.Context, volume *corev1.PersistentVolume
 	return err
 }
 
-// claimStatus writes a claim's phase and, if it has a volume, its capacity and access modes. The capacity of a claim that was
-// bound before is not changed: a file system may be smaller than its volume while it is being expanded.
+// claimStatus writes a claim's phase and, if it has a volume, its capacity and access modes. The capacity of a claim
+// that was bound before is not changed: a file system may be smaller than its volume while it is being expanded.
 func (r *controller) claimStatus(ctx context.Context, claim *corev1.PersistentVolumeClaim, phase corev1.PersistentVolumeClaimPhase, volume *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
 	changed := claim.DeepCopy()
 	s, same := &changed.Status, claim.Status.Phase == phase

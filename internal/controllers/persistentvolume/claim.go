@@ -156,8 +156,8 @@ func (r *controller) keepBound(ctx context.Context, claim *corev1.PersistentVolu
 	}
 	volume, found := r.volumes.Get("", claim.Spec.VolumeName)
 	if !found {
-		// The cache of volumes may be behind that of claims, so a claim is marked as lost only if the API does not have its
-		// volume.
+		// The cache of volumes may be behind that of claims, so a claim is marked as lost only if the API does not have
+		// its volume.
 		_, err := r.kube.CoreV1().PersistentVolumes().Get(ctx, claim.Spec.VolumeName, metav1.GetOptions{})
 		if err == nil {
 			return loop.ErrBehind

@@ -46,8 +46,8 @@ type controller struct {
 }
 
 var (
-	// free finds the volumes that a claim may use, by class: those without a claim, or that name a claim that is not bound to
-	// them yet.
+	// free finds the volumes that a claim may use, by class: those without a claim, or that name a claim that is not
+	// bound to them yet.
 	free = informer.NewIndex(func(v *corev1.PersistentVolume) []string {
 		if r := v.Spec.ClaimRef; r != nil && r.UID != "" {
 			return nil
@@ -108,8 +108,8 @@ func New(c *loop.Clients, o Options) (loop.Runner, error) {
 	return loop.Join(claims, volumes), nil
 }
 
-// claimsOfVolume returns the claims that a change of a volume concerns: its claim, those that name it, and, when it becomes
-// available, those that wait for a volume of its class.
+// claimsOfVolume returns the claims that a change of a volume concerns: its claim, those that name it, and, when it
+// becomes available, those that wait for a volume of its class.
 func (r *controller) claimsOfVolume(before, after *corev1.PersistentVolume) []loop.Key {
 	var keys []loop.Key
 	for _, v := range []*corev1.PersistentVolume{before, after} {

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// given says which volumes were given to which claims until the cache of volumes shows it. Without it all claims that wait would choose the same volume,
-// and all but one of them would fail and be tried again.
+// given says which volumes were given to which claims until the cache of volumes shows it. Without it all claims that
+// wait would choose the same volume, and all but one of them would fail and be tried again.
 type given struct {
 	mu  sync.Mutex
 	all map[string]gift // by the volume's name
@@ -43,7 +43,8 @@ func (g *given) takeBack(v *corev1.PersistentVolume, c *corev1.PersistentVolumeC
 	}
 }
 
-// seen forgets a volume whose cached version is another one than the one that was given, or that is gone, which has no version.
+// seen forgets a volume whose cached version is another one than the one that was given, or that is gone, which has no
+// version.
 func (g *given) seen(volume, version string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

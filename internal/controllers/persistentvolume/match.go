@@ -18,8 +18,9 @@ func names(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) bool {
 	return ref != nil && ref.Name == c.Name && ref.Namespace == c.Namespace && (ref.UID == "" || ref.UID == c.UID)
 }
 
-// match finds a volume for a claim that names none: one that names the claim, or else the smallest sufficient one that no other claim has been given.
-// With onlyNamed, only one that names the claim. The error is loop.ErrBehind if one may become free again that is given to another claim.
+// match finds a volume for a claim that names none: one that names the claim, or else the smallest sufficient one that
+// no other claim has been given. With onlyNamed, only one that names the claim. The error is loop.ErrBehind if one may
+// become free again that is given to another claim.
 func (r *controller) match(c *corev1.PersistentVolumeClaim, onlyNamed bool) (*corev1.PersistentVolume, error) {
 	for v := range r.volumes.By(byClaim, c.Namespace+"/"+c.Name) {
 		if names(v, c) && v.DeletionTimestamp == nil && fits(v, c) && hasModes(v, c) {

@@ -48,8 +48,8 @@ func (r *controller) syncVolume(ctx context.Context, key loop.Key) (loop.Result,
 	return loop.Result{}, r.unbind(ctx, volume)
 }
 
-// claimOf returns the claim of a volume, or nil if it is gone. That is checked with the API: the volume may have been bound by
-// another process that saw the claim before our cache did.
+// claimOf returns the claim of a volume, or nil if it is gone. That is checked with the API: the volume may have been
+// bound by another process that saw the claim before our cache did.
 func (r *controller) claimOf(ctx context.Context, volume *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
 	ref := volume.Spec.ClaimRef
 	claim, found := r.claims.Get(ref.Namespace, ref.Name)

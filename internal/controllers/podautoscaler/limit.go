@@ -83,8 +83,8 @@ func recent(all []sample, since time.Time) []sample {
 	return kept
 }
 
-// stabilizeBy limits growth to the lowest recommendation of the scale-up window, and shrinking to the highest of the scale-down
-// window.
+// stabilizeBy limits growth to the lowest recommendation of the scale-up window, and shrinking to the highest of the
+// scale-down window.
 func (e *evaluation) stabilizeBy(b *autoscalingv2.HorizontalPodAutoscalerBehavior, now, proposed int32) verdict {
 	sinceUp, sinceDown := e.now.Add(-window(b.ScaleUp, 0)), e.now.Add(-window(b.ScaleDown, e.DownscaleStabilization))
 	up, down := proposed, proposed

@@ -30,8 +30,8 @@ type failure struct {
 	err    error  // the returned error
 }
 
-// propose evaluates all metrics. The highest proposal counts; if some metrics fail, it may only be higher than the current size.
-// It returns -1 and an error if there is no result.
+// propose evaluates all metrics. The highest proposal counts; if some metrics fail, it may only be higher than the
+// current size. It returns -1 and an error if there is no result.
 func (e *evaluation) propose(ctx context.Context, scale *autoscalingv1.Scale) (int32, string, error) {
 	selector, err := e.selector(ctx, scale.Status.Selector)
 	if err != nil {

@@ -45,8 +45,8 @@ func (e *evaluation) pods(ctx context.Context, selector labels.Selector) ([]core
 	return list.Items, nil
 }
 
-// group counts the ready pods, and returns those that are not ready yet and those without a value. Values of pods that do not
-// count are removed.
+// group counts the ready pods, and returns those that are not ready yet and those without a value. Values of pods that
+// do not count are removed.
 func (e *evaluation) group(pods []corev1.Pod, figures map[string]figure, cpu bool) (ready int, unready, missing []string) {
 	for i := range pods {
 		pod := &pods[i]
@@ -84,15 +84,15 @@ func (e *evaluation) warmsUp(pod *corev1.Pod, f figure) bool {
 	return c.Status == corev1.ConditionFalse && began.Add(e.InitialReadiness).After(c.LastTransitionTime.Time)
 }
 
-// measure compares values with a target. ratio is usage divided by target; assumed is the value for a pod without one when
-// scaling down.
+// measure compares values with a target. ratio is usage divided by target; assumed is the value for a pod without one
+// when scaling down.
 type measure struct {
 	ratio   func(figures map[string]figure) (float64, error)
 	assumed func(pod string) int64
 }
 
-// count computes a number of replicas. Pods without a value or not ready are assumed to use nothing when scaling up, and as much
-// as they may when scaling down, so that they cause the smallest change.
+// count computes a number of replicas. Pods without a value or not ready are assumed to use nothing when scaling up,
+// and as much as they may when scaling down, so that they cause the smallest change.
 func (e *evaluation) count(now int32, pods []corev1.Pod, figures map[string]figure, cpu bool, m measure) (int32, error) {
 	ready, unready, missing := e.group(pods, figures, cpu)
 	if len(figures) == 0 {

@@ -1,9 +1,9 @@
-// Package podgc deletes pods that nothing else deletes: finished ones above a threshold, those whose node is gone, those that
-// were deleted before they had a node, and those that cannot end because their node is out of service.
+// Package podgc deletes pods that nothing else deletes: finished ones above a threshold, those whose node is gone,
+// those that were deleted before they had a node, and those that cannot end because their node is out of service.
 //
-// Guarantees: a pod counts as orphaned only after its node was missing in the cache for 40 seconds and the server then confirmed
-// that the node does not exist. Pods that have not ended are marked as failed, with the condition DisruptionTarget, before they
-// are deleted.
+// Guarantees: a pod counts as orphaned only after its node was missing in the cache for 40 seconds and the server then
+// confirmed that the node does not exist. Pods that have not ended are marked as failed, with the condition
+// DisruptionTarget, before they are deleted.
 package podgc
 
 import (
@@ -100,30 +100,30 @@ type deletion struct {
 	message string // of the condition DisruptionTarget; empty if the pod is only deleted
 }
 
-func (g *collector) collect(ctx context.Context) {
-	vanished := g.vanished(ctx)
+func (co *collector) collect(ctx context.Context) {
+	vanished := co.vanished(ctx)
 	var verdicts []deletion
 	var finished []*podview.Pod
-	for pod := range g.pods.List() {
+	for pod := range co.pods.List() {
 		switch {
 		case pod.Node != "" && vanished[pod.Node]:
 			verdicts = append(verdicts, deletion{pod, Orphaned, "PodGC: node no longer exists"})
 		case pod.Node == "" && pod.DeletionTimestamp != nil:
 			verdicts = append(verdicts, deletion{pod, Unscheduled, ""})
-		case pod.DeletionTimestamp != nil && !pod.Ready && g.outOfService(pod.Node):
+		case pod.DeletionTimestamp != nil && !pod.Ready && co.outOfService(pod.Node):
 			verdicts = append(verdicts, deletion{pod, OutOfService, "PodGC: node out of service"})
 		case pod.Finished() && pod.DeletionTimestamp == nil:
 			finished = append(finished, pod)
 		}
 	}
-	for _, pod := range surplus(finished, g.options.Threshold) {
+	for _, pod := range surplus(finished, co.options.Threshold) {
 		verdicts = append(verdicts, deletion{pod, Surplus, ""})
 	}
 	_, _ = loop.SlowStart(ctx, len(verdicts), func(ctx context.Context, i int) error {
-		err := g.deletePod(ctx, verdicts[i])
-		g.options.Deleted(verdicts[i].pod.Namespace, verdicts[i].why, err)
+		err := co.deletePod(ctx, verdicts[i])
+		co.options.Deleted(verdicts[i].pod.Namespace, verdicts[i].why, err)
 		if err != nil {
-			g.log.WarnContext(ctx, "pod not collected", "key", informer.KeyOf(verdicts[i].pod).String(), "err", err)
+			co.log.WarnContext(ctx, "pod not collected", "key", informer.KeyOf(verdicts[i].pod).String(), "err", err)
 		}
 		return nil
 	})
@@ -139,40 +139,40 @@ func surplus(finished []*podview.Pod, threshold int) []*podview.Pod {
 }
 
 // vanished returns the nodes of pods that do not exist any more.
-func (g *collector) vanished(ctx context.Context) map[string]bool {
+func (co *collector) vanished(ctx context.Context) map[string]bool {
 	seen, out := map[string]bool{}, map[string]bool{}
-	for pod := range g.pods.List() {
+	for pod := range co.pods.List() {
 		if pod.Node == "" || seen[pod.Node] {
 			continue
 		}
 		seen[pod.Node] = true
-		if g.nodes.Has(loop.Key{Name: pod.Node}) {
-			delete(g.missing, pod.Node)
+		if co.nodes.Has(loop.Key{Name: pod.Node}) {
+			delete(co.missing, pod.Node)
 			continue
 		}
-		since, known := g.missing[pod.Node]
+		since, known := co.missing[pod.Node]
 		if !known {
-			since = g.now()
-			g.missing[pod.Node] = since
+			since = co.now()
+			co.missing[pod.Node] = since
 		}
-		if g.now().Sub(since) < quarantine {
+		if co.now().Sub(since) < quarantine {
 			continue
 		}
-		_, err := g.kube.CoreV1().Nodes().Get(ctx, pod.Node, metav1.GetOptions{})
+		_, err := co.kube.CoreV1().Nodes().Get(ctx, pod.Node, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			out[pod.Node] = true
 		}
 	}
-	for node := range g.missing {
+	for node := range co.missing {
 		if !seen[node] {
-			delete(g.missing, node)
+			delete(co.missing, node)
 		}
 	}
 	return out
 }
 
-func (g *collector) outOfService(name string) bool {
-	node, ok := g.nodes.Get("", name)
+func (co *collector) outOfService(name string) bool {
+	node, ok := co.nodes.Get("", name)
 	if !ok {
 		return false
 	}
@@ -183,10 +183,10 @@ func (g *collector) outOfService(name string) bool {
 	return tainted && !ready
 }
 
-func (g *collector) deletePod(ctx context.Context, v deletion) error {
-	pods := g.kube.CoreV1().Pods(v.pod.Namespace)
+func (co *collector) deletePod(ctx context.Context, v deletion) error {
+	pods := co.kube.CoreV1().Pods(v.pod.Namespace)
 	if v.message != "" && !v.pod.Finished() {
-		if err := g.fail(ctx, v); err != nil {
+		if err := co.fail(ctx, v); err != nil {
 			return err
 		}
 	}
@@ -199,21 +199,21 @@ func (g *collector) deletePod(ctx context.Context, v deletion) error {
 }
 
 // fail marks a pod as failed, because no kubelet will report its end.
-func (g *collector) fail(ctx context.Context, v deletion) error {
+func (co *collector) fail(ctx context.Context, v deletion) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": v.pod.UID},
 		"status": map[string]any{
 			"phase": corev1.PodFailed,
 			"conditions": []corev1.PodCondition{{
 				Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC", ObservedGeneration: v.pod.Generation,
-				Message: v.message, LastTransitionTime: metav1.NewTime(g.now()),
+				Message: v.message, LastTransitionTime: metav1.NewTime(co.now()),
 			}},
 		},
 	})
 	if err != nil {
 		return err
 	}
-	_, err = g.kube.CoreV1().Pods(v.pod.Namespace).Patch(ctx, v.pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err = co.kube.CoreV1().Pods(v.pod.Namespace).Patch(ctx, v.pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("mark failed: %w", err)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// Informer returns the informer of pod views that all loops of a process share. Complete pods are dropped as soon as their view
-// is made.
+// Informer returns the informer of pod views that all loops of a process share. Complete pods are dropped as soon as
+// their view is made.
 func Informer(c *loop.Clients) *informer.Shared[*Pod] {
 	pods := informer.ShareProjection(c.Informers, informer.For(c.Kube.CoreV1().Pods("")), Of, informer.Options[*Pod]{
 		Name:              "pods",

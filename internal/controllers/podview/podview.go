@@ -1,12 +1,12 @@
 // Package podview is the part of a pod that the control loops share.
 //
-// A pod from the API has some kilobytes, most of which no loop reads. One informer keeps this projection of every pod, a few
-// hundred bytes each, and all loops read from it. So 30,000 pods need a few megabytes, and reading 5,000 of them in one sync
-// needs no decoding.
+// A pod from the API has some kilobytes, most of which no loop reads. One informer keeps this projection of every pod,
+// a few hundred bytes each, and all loops read from it. So 30,000 pods need a few megabytes, and reading 5,000 of them
+// in one sync needs no decoding.
 //
-// Guarantees: a *Pod is never changed after [Of] has made it. It is a [metav1.Object] with the pod's own name, UID, version,
-// labels, owners, finalizers and timestamps. Its annotations are not complete (only those in kept), and it cannot be written
-// back.
+// Guarantees: a *Pod is never changed after [Of] has made it. It is a [metav1.Object] with the pod's own name, UID,
+// version, labels, owners, finalizers and timestamps. Its annotations are not complete (only those in kept), and it
+// cannot be written back.
 package podview
 
 import (
@@ -53,7 +53,8 @@ type Pod struct {
 	Reasons []corev1.PodCondition
 	// Exits are the containers that have ended and will not be restarted in place.
 	Exits []Exit
-	// MostRestarts is the highest restart count of a container. AllRestarts is the sum over init and ordinary containers.
+	// MostRestarts is the highest restart count of a container. AllRestarts is the sum over init and ordinary
+	// containers.
 	MostRestarts, AllRestarts int32
 }
 

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// pool lets the pods of one controller share what comes from their template: labels, finalizers, ports, tolerations, and the
-// values that owner references point to. That is about half of a view.
+// pool lets the pods of one controller share what comes from their template: labels, finalizers, ports, tolerations,
+// and the values that owner references point to. That is about half of a view.
 type pool struct {
 	mu     sync.Mutex // guards models
 	models map[types.UID]*Pod
@@ -21,24 +21,24 @@ type pool struct {
 const maxModels = 4096
 
 // share is a transformation for informers.
-func (s *pool) share(p *Pod) (*Pod, error) {
+func (po *pool) share(p *Pod) (*Pod, error) {
 	uid := p.ControllerUID()
 	if uid == "" {
 		return p, nil
 	}
-	s.mu.Lock()
-	model := s.models[uid]
+	po.mu.Lock()
+	model := po.models[uid]
 	if model == nil {
-		if s.models == nil || len(s.models) >= maxModels {
-			s.models = map[types.UID]*Pod{}
+		if po.models == nil || len(po.models) >= maxModels {
+			po.models = map[types.UID]*Pod{}
 		}
 		// Only the shared parts: a model must not keep a whole pod alive.
-		s.models[uid] = &Pod{
+		po.models[uid] = &Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Labels: p.Labels, OwnerReferences: slices.Clone(p.OwnerReferences), Finalizers: p.Finalizers},
 			Ports:      p.Ports, Tolerations: p.Tolerations, Secrets: p.Secrets,
 		}
 	}
-	s.mu.Unlock()
+	po.mu.Unlock()
 	if model == nil {
 		return p, nil
 	}
@@ -62,8 +62,8 @@ func (s *pool) share(p *Pod) (*Pod, error) {
 	return p, nil
 }
 
-// shareOwners shares the values that references point to, in a new slice: an informer writes into the slices of an object that it
-// has just received, and the other slice may already be read as part of another object.
+// shareOwners shares the values that references point to, in a new slice: an informer writes into the slices of an
+// object that it has just received, and the other slice may already be read as part of another object.
 func shareOwners(own, model []metav1.OwnerReference) []metav1.OwnerReference {
 	if !reflect.DeepEqual(own, model) {
 		return own

@@ -1,8 +1,8 @@
 // Package prommetrics counts what control loops do for Prometheus, under the names that kube-controller-manager uses:
 // job_controller_jobs_finished_total, node_collector_zone_size and so on.
 //
-// What is guaranteed: a loop that counts something often looks no counter up by its labels, except once for each new combination of them. What
-// the loops only know, such as the number of nodes, is counted when somebody asks.
+// What is guaranteed: a loop that counts something often looks no counter up by its labels, except once for each new
+// combination of them. What the loops only know, such as the number of nodes, is counted when somebody asks.
 package prommetrics
 
 import (

@@ -1,8 +1,8 @@
 // Package pvcprotection protects persistent volume claims that pods use from deletion.
 //
-// Guarantees: a claim that is not being deleted has the finalizer kubernetes.io/pvc-protection. A claim that is being deleted
-// loses it when no scheduled pod of its namespace that has not ended uses it. The API is read for that, because a cache may not
-// show the last pod yet.
+// Guarantees: a claim that is not being deleted has the finalizer kubernetes.io/pvc-protection. A claim that is being
+// deleted loses it when no scheduled pod of its namespace that has not ended uses it. The API is read for that, because
+// a cache may not show the last pod yet.
 package pvcprotection
 
 import (
@@ -43,14 +43,15 @@ func New(c *loop.Clients) (loop.Runner, error) {
 	}, nil
 }
 
-// released returns the claims that may no longer be used, when a pod has ended: those of its namespace that are being deleted.
-func (p *controller) released(before, after *podview.Pod) []loop.Key {
+// released returns the claims that may no longer be used, when a pod has ended: those of its namespace that are being
+// deleted.
+func (c *controller) released(before, after *podview.Pod) []loop.Key {
 	// A pod that has ended and was deleted at once may appear only as a deletion.
 	if before == nil || after != nil && (before.Finished() || !after.Finished()) {
 		return nil
 	}
 	var keys []loop.Key
-	for claim := range p.claims.ListNamespace(before.Namespace) {
+	for claim := range c.claims.ListNamespace(before.Namespace) {
 		if claim.DeletionTimestamp != nil {
 			keys = append(keys, informer.KeyOf(claim))
 		}
@@ -59,13 +60,13 @@ func (p *controller) released(before, after *podview.Pod) []loop.Key {
 }
 
 // sync adds or removes a claim's finalizer.
-func (p *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := p.writes.Settled(ctx, key); err != nil {
+func (c *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	if err := c.writes.Settled(ctx, key); err != nil {
 		return loop.Result{}, err
 	}
-	claim, ok := p.claims.Lookup(key)
+	claim, ok := c.claims.Lookup(key)
 	if !ok {
-		p.writes.Forget(key)
+		c.writes.Forget(key)
 		return loop.Result{}, nil
 	}
 	has := slices.Contains(claim.Finalizers, finalizer)
@@ -74,27 +75,27 @@ func (p *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	}
 	changed := claim.DeepCopy()
 	if has {
-		if used, err := p.used(ctx, claim); used || err != nil {
+		if used, err := c.used(ctx, claim); used || err != nil {
 			return loop.Result{}, err
 		}
 		changed.Finalizers = slices.DeleteFunc(changed.Finalizers, func(f string) bool { return f == finalizer })
 	} else {
 		changed.Finalizers = append(changed.Finalizers, finalizer)
 	}
-	written, err := p.kube.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(ctx, changed, metav1.UpdateOptions{})
+	written, err := c.kube.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(ctx, changed, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) {
 		return loop.Result{}, nil
 	}
 	if err != nil {
 		return loop.Result{}, fmt.Errorf("update the finalizers of claim %s: %w", key, err)
 	}
-	p.writes.Wrote(key, p.claims, written.ResourceVersion)
+	c.writes.Wrote(key, c.claims, written.ResourceVersion)
 	return loop.Result{}, nil
 }
 
 // used reports whether a scheduled pod that has not ended uses a claim.
-func (p *controller) used(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
-	pods, err := p.kube.CoreV1().Pods(claim.Namespace).List(ctx, metav1.ListOptions{})
+func (c *controller) used(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
+	pods, err := c.kube.CoreV1().Pods(claim.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return false, fmt.Errorf("list the pods that may use claim %s: %w", informer.KeyOf(claim), err)
 	}

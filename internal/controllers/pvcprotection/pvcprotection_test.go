@@ -68,7 +68,8 @@ func TestAClaimIsDeletedWhenItsLastPodHasEnded(t *testing.T) {
 	})
 }
 
-// Loops crash at any write, watches are cut or delayed: no claim that a pod uses is deleted, and in the end all others are.
+// Loops crash at any write, watches are cut or delayed: no claim that a pod uses is deleted, and in the end all others
+// are.
 func TestWhateverCrashesOnlyUnusedClaimsAreDeleted(t *testing.T) {
 	crashes := 0
 	for seed := range uint64(3) {

@@ -1,7 +1,7 @@
 // Package pvprotection protects bound persistent volumes from deletion.
 //
-// Guarantees: a volume that is not being deleted has the finalizer kubernetes.io/pv-protection. A volume that is being deleted
-// loses it when it is not bound.
+// Guarantees: a volume that is not being deleted has the finalizer kubernetes.io/pv-protection. A volume that is being
+// deleted loses it when it is not bound.
 package pvprotection
 
 import (
@@ -39,13 +39,13 @@ func New(c *loop.Clients) (loop.Runner, error) {
 }
 
 // sync adds or removes a volume's finalizer.
-func (p *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := p.writes.Settled(ctx, key); err != nil {
+func (c *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	if err := c.writes.Settled(ctx, key); err != nil {
 		return loop.Result{}, err
 	}
-	volume, ok := p.volumes.Lookup(key)
+	volume, ok := c.volumes.Lookup(key)
 	if !ok {
-		p.writes.Forget(key)
+		c.writes.Forget(key)
 		return loop.Result{}, nil
 	}
 	has, going := slices.Contains(volume.Finalizers, finalizer), volume.DeletionTimestamp != nil
@@ -59,13 +59,13 @@ func (p *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 		changed.Finalizers = append(changed.Finalizers, finalizer)
 	}
 	// With the resource version, so that a volume that is bound meanwhile leads to a conflict.
-	written, err := p.kube.CoreV1().PersistentVolumes().Update(ctx, changed, metav1.UpdateOptions{})
+	written, err := c.kube.CoreV1().PersistentVolumes().Update(ctx, changed, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) {
 		return loop.Result{}, nil
 	}
 	if err != nil {
 		return loop.Result{}, fmt.Errorf("update the finalizers of volume %s: %w", key.Name, err)
 	}
-	p.writes.Wrote(key, p.volumes, written.ResourceVersion)
+	c.writes.Wrote(key, c.volumes, written.ResourceVersion)
 	return loop.Result{}, nil
 }

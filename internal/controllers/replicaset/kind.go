@@ -34,8 +34,8 @@ var Entry = Options{}.Entry()
 
 // Options configure the loop of ReplicaSets.
 type Options struct {
-	// Chosen, if set, is called for each ready pod that is deleted because there are too many, with its age in relation to that of the
-	// youngest ready pod.
+	// Chosen, if set, is called for each ready pod that is deleted because there are too many, with its age in relation
+	// to that of the youngest ready pod.
 	Chosen func(ratio float64)
 }
 

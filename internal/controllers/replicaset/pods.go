@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// burst is the number of pods created or deleted in one sync. The status is written after each, so that users and Deployments see
-// the progress of a large set.
+// burst is the number of pods created or deleted in one sync. The status is written after each, so that users and
+// Deployments see the progress of a large set.
 const burst = 500
 
 // resize creates missing pods or deletes surplus ones.

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/internal/controllers/podview"
 )
 
-// choose returns the n least useful pods, in the order of deletion. onNode counts pods of the same family by node, to delete from
-// nodes with several.
+// choose returns the n least useful pods, in the order of deletion. onNode counts pods of the same family by node, to
+// delete from nodes with several.
 func choose(pods []*podview.Pod, n int, onNode map[string]int, now time.Time) []*podview.Pod {
 	if n >= len(pods) {
 		return pods
@@ -65,8 +65,8 @@ func compareReadySince(a, b *podview.Pod, now time.Time) int {
 	return compareAge(a.ReadyChanged.Time, b.ReadyChanged.Time, now)
 }
 
-// compareAge sorts younger pods first, but only if the ages are in different powers of two. Otherwise always the pods of the
-// newest node would be deleted.
+// compareAge sorts younger pods first, but only if the ages are in different powers of two. Otherwise always the pods
+// of the newest node would be deleted.
 func compareAge(a, b, now time.Time) int {
 	return cmp.Compare(magnitude(a, now), magnitude(b, now))
 }

@@ -142,7 +142,8 @@ func TestScalingDownDeletesTheLeastUsefulPods(t *testing.T) {
 	})
 }
 
-// There is never one pod too many, not even for a moment: with lost answers, crashes at any write, and a cache that is stuck.
+// There is never one pod too many, not even for a moment: with lost answers, crashes at any write, and a cache that is
+// stuck.
 func TestNeverCreatesTwiceWhateverItsCacheShows(t *testing.T) {
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

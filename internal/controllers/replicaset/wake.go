@@ -11,7 +11,8 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// woken returns the ReplicaSets that a change of a pod concerns: old and new owner, and for an orphan those that might adopt it.
+// woken returns the ReplicaSets that a change of a pod concerns: old and new owner, and for an orphan those that might
+// adopt it.
 func (r *controller) woken(l *loop.Loop, before, after *podview.Pod) []loop.Key {
 	r.wakeOwner(l, after)
 	if before != nil && (after == nil || before.ControllerUID() != after.ControllerUID()) {

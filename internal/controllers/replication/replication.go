@@ -1,5 +1,6 @@
-// Package replication maintains the number of pods that ReplicationControllers ask for. It converts them for the loop of package
-// replicaset, because they differ from ReplicaSets only in the form of the selector. That package's guarantees apply.
+// Package replication maintains the number of pods that ReplicationControllers ask for. It converts them for the loop
+// of package replicaset, because they differ from ReplicaSets only in the form of the selector. That package's
+// guarantees apply.
 package replication
 
 import (

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// syncClaim takes from a claim the users that need it no more, and with the last of them its devices, its finalizer, and the claim
-// itself if it was made for a pod that has ended.
+// syncClaim takes from a claim the users that need it no more, and with the last of them its devices, its finalizer,
+// and the claim itself if it was made for a pod that has ended.
 func (r *controller) syncClaim(ctx context.Context, key loop.Key) (loop.Result, error) {
 	claim, ok := r.claims.Lookup(key)
 	if !ok {
@@ -57,7 +57,8 @@ func (r *controller) users(ctx context.Context, claim *resourcev1.ResourceClaim)
 	return users, nil
 }
 
-// gone says that a pod does not use claims any more. A pod that the cache does not show may be so new that it will: the server is asked.
+// gone says that a pod does not use claims any more. A pod that the cache does not show may be so new that it will: the
+// server is asked.
 func (r *controller) gone(ctx context.Context, namespace string, user resourcev1.ResourceClaimConsumerReference) (bool, error) {
 	if pod, ok := r.pods.Get(namespace, user.Name); ok && pod.UID == user.UID {
 		return done(pod), nil
@@ -72,8 +73,8 @@ func (r *controller) gone(ctx context.Context, namespace string, user resourcev1
 	return pod.UID != user.UID, nil
 }
 
-// free writes which users a claim has left. The devices go with the last of them, so that another user may get others on another
-// node; a claim that never had one keeps them until it is deleted. The finalizer goes with the devices.
+// free writes which users a claim has left. The devices go with the last of them, so that another user may get others
+// on another node; a claim that never had one keeps them until it is deleted. The finalizer goes with the devices.
 func (r *controller) free(ctx context.Context, claim *resourcev1.ResourceClaim, users []resourcev1.ResourceClaimConsumerReference) (*resourcev1.ResourceClaim, error) {
 	held := slices.Contains(claim.Finalizers, resourcev1.Finalizer)
 	lost := len(users) < len(claim.Status.ReservedFor)
@@ -98,8 +99,8 @@ func (r *controller) free(ctx context.Context, claim *resourcev1.ResourceClaim, 
 	return r.writer.Update(ctx, changed)
 }
 
-// ownerEnded says that a claim was made for a pod that will not need it. A pod that the cache does not show may be new; if it has gone,
-// the garbage collector deletes the claim.
+// ownerEnded says that a claim was made for a pod that will not need it. A pod that the cache does not show may be new;
+// if it has gone, the garbage collector deletes the claim.
 func (r *controller) ownerEnded(claim *resourcev1.ResourceClaim) bool {
 	owner := podOf(claim)
 	if owner == nil {

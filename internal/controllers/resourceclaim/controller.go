@@ -100,7 +100,8 @@ func mayNeed(_, after *podview.Pod) bool {
 
 func stays(_, after *resourcev1.ResourceClaim) bool { return after != nil }
 
-// podsOfClaim are the pods for which something has to be done when a claim comes, goes, is allocated, or has room for another user.
+// podsOfClaim are the pods for which something has to be done when a claim comes, goes, is allocated, or has room for
+// another user.
 func (r *controller) podsOfClaim(before, after *resourcev1.ResourceClaim) []loop.Key {
 	some := after
 	if some == nil {

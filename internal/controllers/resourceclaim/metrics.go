@@ -4,8 +4,8 @@ import resourcev1 "k8s.io/api/resource/v1"
 
 // Metrics is told what the loop does.
 type Metrics interface {
-	// Created is called when a claim was made for a pod, or could not be made. admin says whether it asks for the access of
-	// administrators.
+	// Created is called when a claim was made for a pod, or could not be made. admin says whether it asks for the
+	// access of administrators.
 	Created(admin bool, err error)
 	// Count is given the function that counts the claims there are.
 	Count(count func() map[Sort]int)

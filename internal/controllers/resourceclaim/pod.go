@@ -20,7 +20,8 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// syncPod makes the claims that a pod needs, says in its status which these are, and notes a pod that has a node as their user.
+// syncPod makes the claims that a pod needs, says in its status which these are, and notes a pod that has a node as
+// their user.
 func (r *controller) syncPod(ctx context.Context, key loop.Key) (loop.Result, error) {
 	pod, ok := r.pods.Lookup(key)
 	if !ok || pod.DeletionTimestamp != nil || pod.Finished() {
@@ -121,7 +122,8 @@ const longestBase = 63 - suffixLength
 
 const suffixLength = 5
 
-// baseName is what the name of a pod's claim begins with: both names, each cut by the same part if they are too long together.
+// baseName is what the name of a pod's claim begins with: both names, each cut by the same part if they are too long
+// together.
 func baseName(pod, claim string) string {
 	if whole := len(pod) + len(claim) + 2; whole > longestBase {
 		room := longestBase - 2
@@ -148,7 +150,8 @@ func admin(spec *resourcev1.ResourceClaimSpec) bool {
 	return false
 }
 
-// tell writes into a pod's status which claims were made for it. It applies all of them, since those that an application leaves out go.
+// tell writes into a pod's status which claims were made for it. It applies all of them, since those that an
+// application leaves out go.
 func (r *controller) tell(ctx context.Context, pod *podview.Pod, made map[string]string) error {
 	status := corev1apply.PodStatus()
 	for _, c := range pod.Devices {
@@ -170,7 +173,8 @@ func (r *controller) tell(ctx context.Context, pod *podview.Pod, made map[string
 	return err
 }
 
-// reserve notes a pod with a node as a user of the claims that are allocated: the scheduler did not, if it was not asked.
+// reserve notes a pod with a node as a user of the claims that are allocated: the scheduler did not, if it was not
+// asked.
 func (r *controller) reserve(ctx context.Context, pod *podview.Pod) error {
 	for i := range pod.Devices {
 		c := &pod.Devices[i]

@@ -323,8 +323,8 @@ func TestADeletedClaimThatNobodyUsesGoes(t *testing.T) {
 	})
 }
 
-// Loops that crash at any write, answers and watches that are lost: each pod has one claim and no more, and none is left of pods that
-// have ended.
+// Loops that crash at any write, answers and watches that are lost: each pod has one claim and no more, and none is
+// left of pods that have ended.
 func TestWhateverCrashesEachPodHasItsClaimOnce(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

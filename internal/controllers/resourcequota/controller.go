@@ -1,10 +1,11 @@
-// Package resourcequota counts what each ResourceQuota's namespace uses, and writes it to the status, which admission charges and
-// users read.
+// Package resourcequota counts what each ResourceQuota's namespace uses, and writes it to the status, which admission
+// charges and users read.
 //
-// Guarantees: eventually the status of a quota has the limits of its spec, and the usage of each resource whose kind discovery
-// shows. A count that is higher than the status is written at once. A lower one is written only when nothing was charged to the
-// quota for a moment: admission charges before it stores, so a charge may be in the status before its object is in any cache. A
-// kind is watched from when the first quota names it, so a cluster without quotas pays nothing, until its definition is deleted.
+// Guarantees: eventually the status of a quota has the limits of its spec, and the usage of each resource whose kind
+// discovery shows. A count that is higher than the status is written at once. A lower one is written only when nothing
+// was charged to the quota for a moment: admission charges before it stores, so a charge may be in the status before
+// its object is in any cache. A kind is watched from when the first quota names it, so a cluster without quotas pays
+// nothing, until its definition is deleted.
 package resourcequota
 
 import (
@@ -32,8 +33,8 @@ var Entry = loop.Entry{Name: name, Aliases: []string{"resourcequota"}, New: New}
 
 const (
 	name = "resourcequota-controller"
-	// recount is when a quota is counted again even if nothing has changed: a charge for an object that was then not stored
-	// leaves no other trace.
+	// recount is when a quota is counted again even if nothing has changed: a charge for an object that was then not
+	// stored leaves no other trace.
 	recount = 5 * time.Minute
 	// gather is how long changes are combined before a count.
 	gather = 200 * time.Millisecond

@@ -12,8 +12,9 @@ import (
 	"github.com/millrace/millrace/internal/quota"
 )
 
-// deviceUse returns a function that computes what a resource claim uses. That depends on the names of device classes, and on pods: what a pod asks for
-// is counted with it, and not once more with the claim that the scheduler makes for that.
+// deviceUse returns a function that computes what a resource claim uses. That depends on the names of device classes,
+// and on pods: what a pod asks for is counted with it, and not once more with the claim that the scheduler makes for
+// that.
 func (r *controller) deviceUse(ctx context.Context, claims *counter, namespace string) (func(*share) corev1.ResourceList, error) {
 	resources := map[string]string{}
 	classes, err := r.synced(ctx, deviceClasses)

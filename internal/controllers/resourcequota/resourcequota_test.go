@@ -160,8 +160,8 @@ func TestLowerUsageIsWrittenSoon(t *testing.T) {
 	})
 }
 
-// Admission charges before it stores. For a moment the count is lower than the status, and writing it would admit more than the
-// quota allows.
+// Admission charges before it stores. For a moment the count is lower than the status, and writing it would admit more
+// than the quota allows.
 func TestAChargeWhoseObjectIsNotStoredYetIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t)

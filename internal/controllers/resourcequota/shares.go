@@ -17,8 +17,8 @@ import (
 	"github.com/millrace/millrace/internal/quota"
 )
 
-// share is what one object uses, and the attributes that scopes select by: nil if no scope applies. Its fields are exported
-// because informers compare them by reflection.
+// share is what one object uses, and the attributes that scopes select by: nil if no scope applies. Its fields are
+// exported because informers compare them by reflection.
 type share struct {
 	Use    corev1.ResourceList
 	Scoped any
@@ -69,7 +69,8 @@ func (r *controller) counter(kind schema.GroupResource) (*counter, error) {
 	return c, nil
 }
 
-// failed hears of an error of a counter. If the kind is gone, which is normal, the counter ends: another one begins if the kind comes back.
+// failed hears of an error of a counter. If the kind is gone, which is normal, the counter ends: another one begins if
+// the kind comes back.
 func (r *controller) failed(kind schema.GroupResource, c *counter, err error) {
 	level := slog.LevelWarn
 	if apierrors.IsNotFound(err) || errors.Is(err, informer.ErrEmptyWatch) {

@@ -1,7 +1,7 @@
 // Package rootca publishes the API server's CA certificates in each namespace.
 //
-// Guarantees: a namespace that is not being deleted has a ConfigMap kube-root-ca.crt with these certificates and nothing else. If
-// it is changed or deleted, it is restored.
+// Guarantees: a namespace that is not being deleted has a ConfigMap kube-root-ca.crt with these certificates and
+// nothing else. If it is changed or deleted, it is restored.
 package rootca
 
 import (

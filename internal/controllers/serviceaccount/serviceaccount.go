@@ -1,6 +1,7 @@
 // Package serviceaccount makes the default service account of each namespace.
 //
-// Guarantees: a namespace that is not being deleted has a service account named default. If it is deleted, it is made again.
+// Guarantees: a namespace that is not being deleted has a service account named default. If it is deleted, it is made
+// again.
 package serviceaccount
 
 import (
@@ -51,16 +52,16 @@ func New(c *loop.Clients) (loop.Runner, error) {
 	}, nil
 }
 
-func (s *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	ns, ok := s.namespaces.Lookup(key)
+func (c *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	ns, ok := c.namespaces.Lookup(key)
 	if !ok || ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating {
 		return loop.Result{}, nil
 	}
-	if s.accounts.Has(loop.Key{Namespace: ns.Name, Name: account}) {
+	if c.accounts.Has(loop.Key{Namespace: ns.Name, Name: account}) {
 		return loop.Result{}, nil
 	}
 	fresh := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account, Namespace: ns.Name}}
-	_, err := s.kube.CoreV1().ServiceAccounts(ns.Name).Create(ctx, fresh, metav1.CreateOptions{})
+	_, err := c.kube.CoreV1().ServiceAccounts(ns.Name).Create(ctx, fresh, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return loop.Result{}, fmt.Errorf("create service account %s in %s: %w", account, ns.Name, err)
 	}

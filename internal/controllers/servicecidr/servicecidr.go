@@ -1,8 +1,8 @@
 // Package servicecidr maintains the address ranges of Services.
 //
-// Guarantees: a ServiceCIDR that is not being deleted has the finalizer networking.k8s.io/service-cidr-finalizer and is Ready.
-// One that is being deleted loses the finalizer when every address in it is also in another range, but ten seconds after its
-// deletion at the earliest, so that every API server has stopped allocating from it.
+// Guarantees: a ServiceCIDR that is not being deleted has the finalizer networking.k8s.io/service-cidr-finalizer and is
+// Ready. One that is being deleted loses the finalizer when every address in it is also in another range, but ten
+// seconds after its deletion at the earliest, so that every API server has stopped allocating from it.
 package servicecidr
 
 import (

@@ -112,8 +112,8 @@ func sameOwner(a, b metav1.OwnerReference) bool {
 	return a.UID == b.UID && ptr.Deref(a.Controller, false) == ptr.Deref(b.Controller, false)
 }
 
-// claimOwners returns the owners that a claim should have by the retention policy: the set, or the pod that scaling deletes.
-// Other owners stay. A claim that somebody else controls is left alone.
+// claimOwners returns the owners that a claim should have by the retention policy: the set, or the pod that scaling
+// deletes. Other owners stay. A claim that somebody else controls is left alone.
 func (s *state) claimOwners(now []metav1.OwnerReference, at slot) []metav1.OwnerReference {
 	var pod types.UID
 	if at.pod != nil {

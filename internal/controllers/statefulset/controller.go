@@ -85,10 +85,10 @@ func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 }
 
 // unavailable ranges over the StatefulSets.
-func (k *controller) unavailable() iter.Seq[Unavailable] {
+func (c *controller) unavailable() iter.Seq[Unavailable] {
 	return func(yield func(Unavailable) bool) {
-		for set := range k.sets.List() {
-			s := &state{controller: k, set: set}
+		for set := range c.sets.List() {
+			s := &state{controller: c, set: set}
 			missing := max(0, s.replicas()-int(set.Status.AvailableReplicas))
 			if !yield(Unavailable{informer.KeyOf(set), set.Spec.PodManagementPolicy, missing, s.maxUnavailable()}) {
 				return
@@ -97,56 +97,56 @@ func (k *controller) unavailable() iter.Seq[Unavailable] {
 	}
 }
 
-func (k *controller) live(ctx context.Context, namespace, name string) (metav1.Object, error) {
-	return k.kube.AppsV1().StatefulSets(namespace).Get(ctx, name, metav1.GetOptions{})
+func (c *controller) live(ctx context.Context, namespace, name string) (metav1.Object, error) {
+	return c.kube.AppsV1().StatefulSets(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
 // matchingOwners returns the StatefulSets that might adopt a pod without owner.
-func (k *controller) matchingOwners(before, after *podview.Pod) []loop.Key {
+func (c *controller) matchingOwners(before, after *podview.Pod) []loop.Key {
 	if after == nil || !owned.Orphan(after) || before != nil && owned.Orphan(before) && maps.Equal(before.Labels, after.Labels) {
 		return nil
 	}
-	return owned.MatchingOwners(k.sets, after, func(s *appsv1.StatefulSet) *metav1.LabelSelector { return s.Spec.Selector })
+	return owned.MatchingOwners(c.sets, after, func(s *appsv1.StatefulSet) *metav1.LabelSelector { return s.Spec.Selector })
 }
 
 // sync handles one StatefulSet.
-func (k *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := k.writes.Settled(ctx, key); err != nil {
+func (c *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+	if err := c.writes.Settled(ctx, key); err != nil {
 		return loop.Result{}, err
 	}
-	set, ok := k.sets.Lookup(key)
+	set, ok := c.sets.Lookup(key)
 	if !ok {
-		k.writes.Forget(key)
+		c.writes.Forget(key)
 		return loop.Result{}, nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil {
 		return loop.Result{}, loop.Terminal(fmt.Errorf("selector of stateful set %s: %w", key, err))
 	}
-	s, err := k.look(ctx, key, set, selector)
+	s, err := c.look(ctx, key, set, selector)
 	if errors.Is(err, history.ErrCollision) {
-		return loop.Result{}, k.collided(ctx, key, set)
+		return loop.Result{}, c.collided(ctx, key, set)
 	}
 	if err != nil {
 		return loop.Result{}, err
 	}
-	failure := k.step(ctx, s)
+	failure := c.step(ctx, s)
 	if failure == nil && set.DeletionTimestamp == nil {
-		failure = k.history.Truncate(ctx, s.owner, s.revisions, s.limit(), s.inUse)
+		failure = c.history.Truncate(ctx, s.owner, s.revisions, s.limit(), s.inUse)
 	}
-	return loop.Result{After: s.after}, errors.Join(failure, k.writeStatus(ctx, s))
+	return loop.Result{After: s.after}, errors.Join(failure, c.writeStatus(ctx, s))
 }
 
 // look gathers the state for one sync.
-func (k *controller) look(ctx context.Context, key loop.Key, set *appsv1.StatefulSet, selector labels.Selector) (*state, error) {
+func (c *controller) look(ctx context.Context, key loop.Key, set *appsv1.StatefulSet, selector labels.Selector) (*state, error) {
 	s := &state{
-		controller: k, set: set, key: key, now: k.now(),
+		controller: c, set: set, key: key, now: c.now(),
 		owner: history.Owner{Object: set, Key: key, Template: &set.Spec.Template, Collisions: set.Status.CollisionCount},
 	}
 	if err := s.findRevisions(ctx, selector); err != nil {
 		return nil, err
 	}
-	pods, err := k.claim(ctx, key, set, selector)
+	pods, err := c.claim(ctx, key, set, selector)
 	if err != nil {
 		return nil, err
 	}
@@ -154,8 +154,9 @@ func (k *controller) look(ctx context.Context, key loop.Key, set *appsv1.Statefu
 	return s, nil
 }
 
-// findRevisions adopts, releases and creates revisions. A StatefulSet that is being deleted keeps those of its status: the garbage collector is
-// orphaning or deleting them, and a new one would be left over, or be deleted in the place of an orphan.
+// findRevisions adopts, releases and creates revisions. A StatefulSet that is being deleted keeps those of its status:
+// the garbage collector is orphaning or deleting them, and a new one would be left over, or be deleted in the place of
+// an orphan.
 func (s *state) findRevisions(ctx context.Context, selector labels.Selector) (err error) {
 	if s.set.DeletionTimestamp != nil {
 		s.current, s.update = &appsv1.ControllerRevision{}, &appsv1.ControllerRevision{}
@@ -178,25 +179,25 @@ func (s *state) findRevisions(ctx context.Context, selector labels.Selector) (er
 }
 
 // claim adopts and releases pods, and returns those of the StatefulSet. Only pods with one of its names belong to it.
-func (k *controller) claim(ctx context.Context, key loop.Key, set *appsv1.StatefulSet, selector labels.Selector) ([]*podview.Pod, error) {
+func (c *controller) claim(ctx context.Context, key loop.Key, set *appsv1.StatefulSet, selector labels.Selector) ([]*podview.Pod, error) {
 	claims := loop.Claims[*podview.Pod]{
 		Owner: set, Kind: kind, Selector: selector,
 		Adoptable: func(p *podview.Pod) bool { _, ok := ordinal(set, p.Name); return ok },
 		Live: func(ctx context.Context) (metav1.Object, error) {
-			return k.live(ctx, set.Namespace, set.Name)
+			return c.live(ctx, set.Namespace, set.Name)
 		},
 		Patch: func(ctx context.Context, pod *podview.Pod, patch []byte) error {
-			return k.patchPod(ctx, key, pod, patch)
+			return c.patchPod(ctx, key, pod, patch)
 		},
 	}
-	return claims.Claim(ctx, owned.Candidates(k.pods, set, selector))
+	return claims.Claim(ctx, owned.Candidates(c.pods, set, selector))
 }
 
-func (k *controller) patchPod(ctx context.Context, key loop.Key, pod *podview.Pod, patch []byte) error {
-	written, err := k.kube.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+func (c *controller) patchPod(ctx context.Context, key loop.Key, pod *podview.Pod, patch []byte) error {
+	written, err := c.kube.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		return fmt.Errorf("patch pod %s: %w", informer.KeyOf(pod), err)
 	}
-	k.writes.Wrote(key, k.pods, written.ResourceVersion)
+	c.writes.Wrote(key, c.pods, written.ResourceVersion)
 	return nil
 }

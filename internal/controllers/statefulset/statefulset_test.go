@@ -332,8 +332,8 @@ func (c *cluster) own(claim string, owners ...metav1.OwnerReference) {
 	}
 }
 
-// Users change their minds, loops crash at any write, watches are cut, delayed or expired: in the end the pods of the last
-// template exist, with their claims.
+// Users change their minds, loops crash at any write, watches are cut, delayed or expired: in the end the pods of the
+// last template exist, with their claims.
 func TestWhateverHappensTheSetIsComplete(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

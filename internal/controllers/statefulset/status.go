@@ -47,31 +47,31 @@ func (s *state) status() appsv1.StatefulSetStatus {
 	return out
 }
 
-func (k *controller) writeStatus(ctx context.Context, s *state) error {
+func (c *controller) writeStatus(ctx context.Context, s *state) error {
 	status := s.status()
 	if apiequality.Semantic.DeepEqual(status, s.set.Status) {
 		return nil
 	}
 	changed := *s.set
 	changed.Status = status
-	return k.putStatus(ctx, s.key, &changed)
+	return c.putStatus(ctx, s.key, &changed)
 }
 
 // collided increments the collision count, so that the next revision gets another name.
-func (k *controller) collided(ctx context.Context, key loop.Key, set *appsv1.StatefulSet) error {
+func (c *controller) collided(ctx context.Context, key loop.Key, set *appsv1.StatefulSet) error {
 	changed, count := *set, int32(1)
 	if set.Status.CollisionCount != nil {
 		count = *set.Status.CollisionCount + 1
 	}
 	changed.Status.CollisionCount = &count
-	return k.putStatus(ctx, key, &changed)
+	return c.putStatus(ctx, key, &changed)
 }
 
-func (k *controller) putStatus(ctx context.Context, key loop.Key, set *appsv1.StatefulSet) error {
-	written, err := k.kube.AppsV1().StatefulSets(set.Namespace).UpdateStatus(ctx, set, metav1.UpdateOptions{})
+func (c *controller) putStatus(ctx context.Context, key loop.Key, set *appsv1.StatefulSet) error {
+	written, err := c.kube.AppsV1().StatefulSets(set.Namespace).UpdateStatus(ctx, set, metav1.UpdateOptions{})
 	if err != nil {
 		return fmt.Errorf("write status of stateful set %s: %w", key, err)
 	}
-	k.writes.Wrote(key, k.sets, written.ResourceVersion)
+	c.writes.Wrote(key, c.sets, written.ResourceVersion)
 	return nil
 }

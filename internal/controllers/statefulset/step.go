@@ -11,7 +11,7 @@ import (
 )
 
 // step creates, deletes and replaces the pods that may be changed now.
-func (k *controller) step(ctx context.Context, s *state) error {
+func (c *controller) step(ctx context.Context, s *state) error {
 	if s.set.DeletionTimestamp != nil {
 		return nil
 	}
@@ -127,8 +127,9 @@ func (s *state) firstUnhealthy() *podview.Pod {
 	return nil
 }
 
-// roll deletes pods of other revisions than the new one, from the highest ordinal down to the partition, and as many as may be unavailable. Where pods do not
-// wait for each other, those that are unavailable go at once: they may never become available, and nobody misses them.
+// roll deletes pods of other revisions than the new one, from the highest ordinal down to the partition, and as many as
+// may be unavailable. Where pods do not wait for each other, those that are unavailable go at once: they may never
+// become available, and nobody misses them.
 func (s *state) roll(ctx context.Context) (wait bool, err error) {
 	if !s.rolls() {
 		return false, nil

@@ -42,8 +42,8 @@ func (r *controller) mark(ctx context.Context, m *migrationv1.StorageVersionMigr
 	return r.say(ctx, d, metav1.ConditionTrue, "MigrationRunning", fmt.Sprintf("Migration %s is running", m.Name), "")
 }
 
-// unmark says in a definition that the migration has ended. Only the storage version is left among those that are stored, if the
-// definition is the one that the migration began with.
+// unmark says in a definition that the migration has ended. Only the storage version is left among those that are
+// stored, if the definition is the one that the migration began with.
 func (r *controller) unmark(ctx context.Context, m *migrationv1.StorageVersionMigration) error {
 	d, err := r.definitionOf(ctx, m)
 	if d == nil || err != nil {

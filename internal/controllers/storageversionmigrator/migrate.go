@@ -75,8 +75,8 @@ func (r *controller) migrate(ctx context.Context, m *migrationv1.StorageVersionM
 	}
 }
 
-// rewrite has an object written as it is, by applying nothing to this very version of it. One that has changed meanwhile was written by
-// somebody else, and one that has gone need not be.
+// rewrite has an object written as it is, by applying nothing to this very version of it. One that has changed
+// meanwhile was written by somebody else, and one that has gone need not be.
 func (r *controller) rewrite(ctx context.Context, kind *kinds.Kind, o *metav1.PartialObjectMetadata) error {
 	version, named := kind.Resource.GroupVersion().WithKind(kind.Kind).ToAPIVersionAndKind()
 	nothing, err := json.Marshal(map[string]any{

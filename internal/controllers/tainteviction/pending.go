@@ -16,7 +16,8 @@ func (p pods) add(pod *podview.Pod) {
 	p[pod.UID] = types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 }
 
-// pendingEvictions remembers the pods of each node that are going to be evicted later, so that a cancelled eviction can be reported.
+// pendingEvictions remembers the pods of each node that are going to be evicted later, so that a cancelled eviction can
+// be reported.
 type pendingEvictions struct {
 	mu    sync.Mutex // guards nodes
 	nodes map[string]pods
@@ -46,8 +47,8 @@ func (d *pendingEvictions) has(node string, pod types.UID) bool {
 	return there
 }
 
-// announceCancelled records events for pods that were going to be evicted and no longer are, because they may stay, must go at once, or are gone. The time of
-// some has run out; they are evicted as it was said.
+// announceCancelled records events for pods that were going to be evicted and no longer are, because they may stay,
+// must go at once, or are gone. The time of some has run out; they are evicted as it was said.
 func (e *controller) announceCancelled(node string, waiting, expired pods) {
 	for uid, name := range e.pendingEvictions.set(node, waiting) {
 		_, waits := waiting[uid]

@@ -1,10 +1,11 @@
 // Package tainteviction deletes pods from nodes with NoExecute taints that they do not tolerate, or no longer.
 //
-// Guarantees: a pod that tolerates all such taints of its node without a time limit is never touched. A pod that tolerates one of
-// them for a limited time is deleted when that time has passed since the taint was added, or since the pod was created if that
-// was later. If the taint is removed in time, nothing happens. All this is computed from the objects each time, so a restart
-// loses nothing but the events of evictions that are cancelled. A pod gets the condition DisruptionTarget before it is deleted. Pods that have ended, and
-// those that are being deleted for another reason, are evicted as well, and no pod more than once.
+// Guarantees: a pod that tolerates all such taints of its node without a time limit is never touched. A pod that
+// tolerates one of them for a limited time is deleted when that time has passed since the taint was added, or since the
+// pod was created if that was later. If the taint is removed in time, nothing happens. All this is computed from the
+// objects each time, so a restart loses nothing but the events of evictions that are cancelled. A pod gets the
+// condition DisruptionTarget before it is deleted. Pods that have ended, and those that are being deleted for another
+// reason, are evicted as well, and no pod more than once.
 package tainteviction
 
 import (
@@ -84,8 +85,8 @@ func tainted(before, after *corev1.Node) (keys []loop.Key) {
 	return nil
 }
 
-// placed wakes the node of a pod that was scheduled or whose tolerations have changed, if the node has NoExecute taints, and that of a pod that is gone and may
-// have been going to be evicted.
+// placed wakes the node of a pod that was scheduled or whose tolerations have changed, if the node has NoExecute
+// taints, and that of a pod that is gone and may have been going to be evicted.
 func (e *controller) placed(before, after *podview.Pod) []loop.Key {
 	pod := after
 	if after == nil {
@@ -193,7 +194,8 @@ func deadline(pod *podview.Pod, taints []corev1.Taint) (at time.Time, ends bool)
 	return at, ends
 }
 
-// tolerationTimes returns how long the pod tolerates a taint: nil if it does so for ever, and zero if it does not at all.
+// tolerationTimes returns how long the pod tolerates a taint: nil if it does so for ever, and zero if it does not at
+// all.
 func tolerationTimes(pod *podview.Pod, taint corev1.Taint) []time.Duration {
 	tolerated := false
 	var out []time.Duration

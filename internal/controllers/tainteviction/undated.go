@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// sightings are when taints were seen first that do not say when they were added, those that a user has made, or that say it was in the future: then the clock
-// of who added them is ahead, or ours was set back.
+// sightings are when taints were seen first that do not say when they were added, those that a user has made, or that
+// say it was in the future: then the clock of who added them is ahead, or ours was set back.
 type sightings struct {
 	mu    sync.Mutex // guards nodes
 	nodes map[string]map[corev1.Taint]time.Time

@@ -1,8 +1,8 @@
 // Package trustbundle publishes the API server's CA certificates as a ClusterTrustBundle of the signer
 // kubernetes.io/kube-apiserver-serving.
 //
-// Guarantees: there is one ClusterTrustBundle of this signer, with these certificates and named after them. If it is changed or
-// deleted it is restored, and others of the signer are deleted.
+// Guarantees: there is one ClusterTrustBundle of this signer, with these certificates and named after them. If it is
+// changed or deleted it is restored, and others of the signer are deleted.
 package trustbundle
 
 import (
@@ -76,27 +76,27 @@ func (o Options) new(c *loop.Clients) loop.Runner {
 	}
 }
 
-func (p *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+func (c *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
 	began := time.Now()
-	err := p.keepOne(ctx, key)
-	p.Synced(err, time.Since(began))
+	err := c.keepOne(ctx, key)
+	c.Synced(err, time.Since(began))
 	return loop.Result{}, err
 }
 
 // keepOne publishes the bundle, and deletes others of the signer.
-func (p *controller) keepOne(ctx context.Context, key loop.Key) error {
-	if err := p.writes.Settled(ctx, key); err != nil {
+func (c *controller) keepOne(ctx context.Context, key loop.Key) error {
+	if err := c.writes.Settled(ctx, key); err != nil {
 		return err
 	}
-	if err := p.publish(ctx, key); err != nil {
+	if err := c.publish(ctx, key); err != nil {
 		return err
 	}
 	var failed error
-	for b := range p.bundles.List() {
-		if b.Name == p.wanted.Name {
+	for b := range c.bundles.List() {
+		if b.Name == c.wanted.Name {
 			continue
 		}
-		err := p.kube.CertificatesV1().ClusterTrustBundles().Delete(ctx, b.Name, metav1.DeleteOptions{})
+		err := c.kube.CertificatesV1().ClusterTrustBundles().Delete(ctx, b.Name, metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			failed = errors.Join(failed, fmt.Errorf("delete the trust bundle %s: %w", b.Name, err))
 		}
@@ -105,17 +105,17 @@ func (p *controller) keepOne(ctx context.Context, key loop.Key) error {
 }
 
 // publish creates or restores the bundle.
-func (p *controller) publish(ctx context.Context, key loop.Key) error {
-	bundles := p.kube.CertificatesV1().ClusterTrustBundles()
-	present, ok := p.bundles.Lookup(loop.Key{Name: p.wanted.Name})
+func (c *controller) publish(ctx context.Context, key loop.Key) error {
+	bundles := c.kube.CertificatesV1().ClusterTrustBundles()
+	present, ok := c.bundles.Lookup(loop.Key{Name: c.wanted.Name})
 	var written *certificatesv1.ClusterTrustBundle
 	var err error
 	switch {
 	case !ok:
-		written, err = bundles.Create(ctx, p.wanted, metav1.CreateOptions{})
-	case present.Spec.TrustBundle != p.wanted.Spec.TrustBundle:
+		written, err = bundles.Create(ctx, c.wanted, metav1.CreateOptions{})
+	case present.Spec.TrustBundle != c.wanted.Spec.TrustBundle:
 		changed := present.DeepCopy()
-		changed.Spec.TrustBundle = p.wanted.Spec.TrustBundle
+		changed.Spec.TrustBundle = c.wanted.Spec.TrustBundle
 		written, err = bundles.Update(ctx, changed, metav1.UpdateOptions{})
 	default:
 		return nil
@@ -124,8 +124,8 @@ func (p *controller) publish(ctx context.Context, key loop.Key) error {
 		return loop.ErrBehind // made by another process; sync again when the cache shows it
 	}
 	if err != nil {
-		return fmt.Errorf("publish the trust bundle %s: %w", p.wanted.Name, err)
+		return fmt.Errorf("publish the trust bundle %s: %w", c.wanted.Name, err)
 	}
-	p.writes.Wrote(key, p.bundles, written.ResourceVersion)
+	c.writes.Wrote(key, c.bundles, written.ResourceVersion)
 	return nil
 }

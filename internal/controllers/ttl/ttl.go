@@ -1,8 +1,8 @@
-// Package ttl sets the node annotation node.alpha.kubernetes.io/ttl, which tells kubelets how many seconds they may cache Secrets
-// and ConfigMaps: the more nodes, the longer.
+// Package ttl sets the node annotation node.alpha.kubernetes.io/ttl, which tells kubelets how many seconds they may
+// cache Secrets and ConfigMaps: the more nodes, the longer.
 //
-// Guarantees: each node has the annotation for the current number of nodes. Near a limit between two values the current one is
-// kept, so that one node that comes and goes does not cause writes to all others.
+// Guarantees: each node has the annotation for the current number of nodes. Near a limit between two values the current
+// one is kept, so that one node that comes and goes does not cause writes to all others.
 package ttl
 
 import (
@@ -45,8 +45,8 @@ func New(c *loop.Clients) (loop.Runner, error) {
 	return &loop.Loop{Name: name, Clients: c, Workers: 5, Sync: t.sync, Watches: []loop.Watch{loop.Changes(t.nodes, t.changed)}}, nil
 }
 
-// changed counts the nodes, and wakes all of them when another step is reached. Kubernetes waits for the next heartbeat of each
-// instead.
+// changed counts the nodes, and wakes all of them when another step is reached. Kubernetes waits for the next heartbeat
+// of each instead.
 func (t *controller) changed(before, after *corev1.Node) []loop.Key {
 	switch {
 	case before == nil:

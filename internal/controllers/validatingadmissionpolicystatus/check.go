@@ -21,7 +21,8 @@ type typed struct {
 	with     policycel.Variables
 }
 
-// check finds what is wrong with the types of a policy's expressions. An error means that the server could not be asked.
+// check finds what is wrong with the types of a policy's expressions. An error means that the server could not be
+// asked.
 func check(p *admissionv1.ValidatingAdmissionPolicy, s *schemas) ([]admissionv1.ExpressionWarning, error) {
 	kinds, err := kindsOf(p.Spec.MatchConstraints, s)
 	if err != nil || len(kinds) == 0 {

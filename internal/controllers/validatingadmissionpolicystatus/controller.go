@@ -1,10 +1,11 @@
-// Package validatingadmissionpolicystatus checks the types of the expressions in validating admission policies, and says in their status what is
-// wrong.
+// Package validatingadmissionpolicystatus checks the types of the expressions in validating admission policies, and
+// says in their status what is wrong.
 //
-// What is guaranteed: status.observedGeneration is the generation that was checked, and status.typeChecking.expressionWarnings has one entry for
-// each expression with an error, in the words of Kubernetes. An expression is compiled for each kind that the rules name without a wildcard, for
-// ten of a rule at most. A policy is checked once for each generation: kinds that come later do not change what was found. Types are checked for
-// people to read; a policy with warnings works as before.
+// What is guaranteed: status.observedGeneration is the generation that was checked, and
+// status.typeChecking.expressionWarnings has one entry for each expression with an error, in the words of Kubernetes.
+// An expression is compiled for each kind that the rules name without a wildcard, for ten of a rule at most. A policy
+// is checked once for each generation: kinds that come later do not change what was found. Types are checked for people
+// to read; a policy with warnings works as before.
 package validatingadmissionpolicystatus
 
 import (

@@ -59,7 +59,8 @@ func (s *schemas) kinds(of schema.GroupVersionResource) (out []schema.GroupVersi
 	return out, nil
 }
 
-// typeOf is the type of a kind, under a name; nil if any value is of it. The error is ErrSchemaNotFound if the server does not describe the kind.
+// typeOf is the type of a kind, under a name; nil if any value is of it. The error is ErrSchemaNotFound if the server
+// does not describe the kind.
 func (s *schemas) typeOf(k schema.GroupVersionKind, name string) (*apiservercel.DeclType, error) {
 	d, err := s.document(k.GroupVersion())
 	if err != nil {

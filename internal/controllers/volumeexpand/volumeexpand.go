@@ -1,7 +1,8 @@
 // Package volumeexpand records events for claims that ask for more than they have.
 //
-// Guarantees: when a bound claim asks for more than its status has, an event says that an external resizer must expand it, once
-// for each change of the claim. Nothing is expanded here: there are no volumes left that Kubernetes' own loop could expand.
+// Guarantees: when a bound claim asks for more than its status has, an event says that an external resizer must expand
+// it, once for each change of the claim. Nothing is expanded here: there are no volumes left that Kubernetes' own loop
+// could expand.
 package volumeexpand
 
 import (

@@ -66,7 +66,8 @@ func Ignored(f *File) ([]string, error) {
 	return out, nil
 }
 
-// empty reports whether a value is that of a field that the file does not have. Durations and nested objects are always encoded.
+// empty reports whether a value is that of a field that the file does not have. Durations and nested objects are always
+// encoded.
 func empty(v any) bool {
 	switch v := v.(type) {
 	case nil:

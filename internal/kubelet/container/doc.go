@@ -1,5 +1,5 @@
-// Package container is the interface between the kubelet and container runtimes. Everything above it works the same with real and
-// with fake containers.
+// Package container is the interface between the kubelet and container runtimes. Everything above it works the same
+// with real and with fake containers.
 //
 // Guarantees of an implementation (package conformance checks them by these names):
 //
@@ -11,6 +11,6 @@
 //   - Resizable: Resize changes the resource limits of a running container and nothing else.
 //   - Idempotent: stopping or removing what is stopped or gone is no error.
 //
-// A caller may not assume that identifiers have any form, that containers outlive their sandbox, or that a runtime knows the pods
-// of another process.
+// A caller may not assume that identifiers have any form, that containers outlive their sandbox, or that a runtime
+// knows the pods of another process.
 package container

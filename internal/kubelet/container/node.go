@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 )
 
-// The interfaces below are what a kubelet needs of a runtime besides running pods. They are separate so that a test implements
-// only what it needs.
+// The interfaces below are what a kubelet needs of a runtime besides running pods. They are separate so that a test
+// implements only what it needs.
 
 // Status reports the state of the runtime.
 type Status interface {
@@ -37,8 +37,8 @@ type StatsSource interface {
 
 // Streamer connects users with containers.
 type Streamer interface {
-	// Stream runs a command in a container, with its input and output connected. If the command fails, the error has its exit
-	// status.
+	// Stream runs a command in a container, with its input and output connected. If the command fails, the error has
+	// its exit status.
 	Stream(ctx context.Context, id string, command []string, s Streams) error
 	// Attach connects streams with a container's input and output.
 	Attach(ctx context.Context, id string, s Streams) error
@@ -71,8 +71,8 @@ type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
 	TTY      bool
-	// Once closes the container's input when In ends. Otherwise the client is disconnected when In ends, and the container keeps
-	// running.
+	// Once closes the container's input when In ends. Otherwise the client is disconnected when In ends, and the
+	// container keeps running.
 	Once bool
 	// Resize delivers the terminal's sizes. Nil means that there are none.
 	Resize remotecommand.TerminalSizeQueue

@@ -54,7 +54,8 @@ type Images interface {
 	Pull(ctx context.Context, image string, credentials []Credential) (ref string, err error)
 }
 
-// Prober is a Runtime that answers probes itself. The message says why a probe has failed; that of one that has succeeded is a warning.
+// Prober is a Runtime that answers probes itself. The message says why a probe has failed; that of one that has
+// succeeded is a warning.
 type Prober interface {
 	Probe(ctx context.Context, id string, kind ProbeKind, probe *corev1.Probe) (ok bool, message string, err error)
 }

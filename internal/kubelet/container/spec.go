@@ -58,7 +58,8 @@ type Block struct {
 	ReadOnly        bool
 }
 
-// DeviceNode gives a container a device of the node. Permissions are letters: r to read, w to write, m to make more such files.
+// DeviceNode gives a container a device of the node. Permissions are letters: r to read, w to write, m to make more
+// such files.
 type DeviceNode struct {
 	Container, Host, Permissions string
 }
@@ -69,7 +70,8 @@ type Variable struct{ Name, Value string }
 // Mount mounts a file or directory of the node, or the files of an image, into a container.
 type Mount struct {
 	Container, Host string
-	// Image is the runtime's ID of an image to mount in place of Host; ImagePath is the directory of the image to mount, empty for its root.
+	// Image is the runtime's ID of an image to mount in place of Host; ImagePath is the directory of the image to
+	// mount, empty for its root.
 	Image, ImagePath string
 	ReadOnly         bool
 	Propagation      corev1.MountPropagationMode

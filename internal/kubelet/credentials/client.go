@@ -18,10 +18,11 @@ import (
 	"k8s.io/client-go/util/connrotation"
 )
 
-// ClientOptions describe a node's client identity. Node is required, and so is either Bootstrap or a certificate in Directory.
+// ClientOptions describe a node's client identity. Node is required, and so is either Bootstrap or a certificate in
+// Directory.
 type ClientOptions struct {
-	// Bootstrap is used to reach the API server while there is no certificate, for example with a bootstrap token. Later only its
-	// address and CA certificates are used.
+	// Bootstrap is used to reach the API server while there is no certificate, for example with a bootstrap token.
+	// Later only its address and CA certificates are used.
 	Bootstrap *rest.Config
 	Node      string
 	Directory string
@@ -30,8 +31,8 @@ type ClientOptions struct {
 	Logger *slog.Logger
 }
 
-// Client is the identity with which a node calls the API server. It is a loop.Runner, which renews the certificate before it
-// expires.
+// Client is the identity with which a node calls the API server. It is a loop.Runner, which renews the certificate
+// before it expires.
 type Client struct {
 	*Rotating
 	bootstrap *rest.Config
@@ -90,7 +91,8 @@ func (c *Client) Config() *rest.Config {
 // Close closes the connections.
 func (c *Client) Close() { c.dialer.CloseAll() }
 
-// kube returns the client that requests certificates: the node's own if its certificate is valid, else the bootstrap client.
+// kube returns the client that requests certificates: the node's own if its certificate is valid, else the bootstrap
+// client.
 func (c *Client) kube() (kubernetes.Interface, error) {
 	if c.Good() {
 		return kubernetes.NewForConfig(c.Config())

@@ -30,9 +30,9 @@ const (
 // ErrNotSigned means that the cluster's cluster-info is not signed with the token.
 var ErrNotSigned = errors.New("the cluster-info of this server is not signed by the token")
 
-// Discover finds the CA certificates of an API server with only a bootstrap token. It reads cluster-info without verifying the
-// server, checks that it is signed with the token, and reads it again over a connection that is verified with these CA
-// certificates. The returned configuration uses the token.
+// Discover finds the CA certificates of an API server with only a bootstrap token. It reads cluster-info without
+// verifying the server, checks that it is signed with the token, and reads it again over a connection that is verified
+// with these CA certificates. The returned configuration uses the token.
 func Discover(ctx context.Context, server, token string) (*rest.Config, error) {
 	id, proof, ok := strings.Cut(token, ".")
 	if !ok {

@@ -1,10 +1,12 @@
-// Package credentials gets a node its certificates through CertificateSigningRequests, and renews them before they expire.
+// Package credentials gets a node its certificates through CertificateSigningRequests, and renews them before they
+// expire.
 //
 // Guarantees:
 //
 //   - A certificate is always replaced together with its key, in memory and in its file. A caller gets a valid pair or,
 //     if there has never been one, none.
-//   - A request that is denied, fails or is not answered within 15 minutes is made again with a new key, after a growing delay.
+//   - A request that is denied, fails or is not answered within 15 minutes is made again with a new key, after a
+//     growing delay.
 //   - Without a directory, keys do not leave the process. In a directory, only the owner can read the file.
 //   - When the client certificate is replaced, connections that were made with the old one are closed.
 package credentials
@@ -23,8 +25,8 @@ import (
 
 // Options describe the wanted certificate. Name, Signer, Usages, Template and Kube are required.
 type Options struct {
-	// Directory is where the certificate and its key are kept, in the file NAME-current.pem. Without a directory they are kept in
-	// memory.
+	// Directory is where the certificate and its key are kept, in the file NAME-current.pem. Without a directory they
+	// are kept in memory.
 	Directory, Name string
 	Signer          string
 	Usages          []certificatesv1.KeyUsage
@@ -69,8 +71,8 @@ func (r *Rotating) Good() bool {
 	return c != nil && now.Before(c.Leaf.NotAfter) && fits(c.Leaf, r.options.Template())
 }
 
-// renewal returns when a certificate is renewed: at a random point between 70 % and 90 % of its lifetime, so that nodes that were
-// started together do not all renew at once.
+// renewal returns when a certificate is renewed: at a random point between 70 % and 90 % of its lifetime, so that nodes
+// that were started together do not all renew at once.
 func renewal(c *x509.Certificate) time.Time {
 	life := c.NotAfter.Sub(c.NotBefore)
 	return c.NotBefore.Add(time.Duration(float64(life) * (0.7 + 0.2*rand.Float64())))

@@ -14,8 +14,8 @@ import (
 // readEvery is how often the files are checked for changes.
 const readEvery = 10 * time.Second
 
-// Watched is a certificate and its key in files that another program maintains. It is a loop.Runner that reads them again when
-// they change. If they cannot be used, the last valid pair stays in use.
+// Watched is a certificate and its key in files that another program maintains. It is a loop.Runner that reads them
+// again when they change. If they cannot be used, the last valid pair stays in use.
 type Watched struct {
 	certFile, keyFile string
 	log               *slog.Logger

@@ -15,8 +15,8 @@ import (
 
 // attachApart attaches to a container's stderr over a connection of its own, before its input and output.
 //
-// If a container's stdin stays open for later clients, containerd closes all streams that were attached together with the input
-// as soon as one output ends. If stderr ended first, the last lines of stdout would be lost.
+// If a container's stdin stays open for later clients, containerd closes all streams that were attached together with
+// the input as soon as one output ends. If stderr ended first, the last lines of stdout would be lost.
 func (r *Runtime) attachApart(ctx context.Context, id string, s container.Streams) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -99,7 +99,8 @@ func propagation(mode corev1.MountPropagationMode) runtimeapi.MountPropagation {
 	return runtimeapi.MountPropagation_PROPAGATION_PRIVATE
 }
 
-// startGrace is how long a start may go on after its pod was deleted. One that is left halfway looks like one that failed.
+// startGrace is how long a start may go on after its pod was deleted. One that is left halfway looks like one that
+// failed.
 const startGrace = 10 * time.Second
 
 // Start starts a container.
@@ -134,8 +135,8 @@ func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) erro
 	return ignoreMissing(err)
 }
 
-// Resize changes the resource limits of a running container. A memory limit below the current usage is refused, because the
-// container would be killed.
+// Resize changes the resource limits of a running container. A memory limit below the current usage is refused, because
+// the container would be killed.
 func (r *Runtime) Resize(ctx context.Context, id string, pod *corev1.Pod, c *corev1.Container) error {
 	ctx, cancel := context.WithTimeout(ctx, r.RequestTime)
 	defer cancel()
@@ -178,8 +179,8 @@ func removeLog(path string) {
 	os.Remove(filepath.Dir(filepath.Dir(path)))
 }
 
-// Exec runs a command in a container. The runtime ends a command at its timeout and reports that. If the runtime does not answer
-// at all, another error is returned, because the command is not at fault.
+// Exec runs a command in a container. The runtime ends a command at its timeout and reports that. If the runtime does
+// not answer at all, another error is returned, because the command is not at fault.
 func (r *Runtime) Exec(ctx context.Context, id string, command []string) (container.Output, error) {
 	request := &runtimeapi.ExecSyncRequest{ContainerId: plain(id), Cmd: command}
 	call := ctx

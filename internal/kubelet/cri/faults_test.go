@@ -239,7 +239,8 @@ func TestTheEndOfAPodCancelsTheRunningStep(t *testing.T) {
 	}
 }
 
-// A start that takes a while ends as it would have ended without the pod's end, so that it does not look like a failure.
+// A start that takes a while ends as it would have ended without the pod's end, so that it does not look like a
+// failure.
 func TestAStartOutlivesItsPodForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

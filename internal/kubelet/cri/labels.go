@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/internal/kubelet/container"
 )
 
-// The labels and annotations on containers and sandboxes. They are those of Kubernetes' kubelet, so that other tools understand
-// them.
+// The labels and annotations on containers and sandboxes. They are those of Kubernetes' kubelet, so that other tools
+// understand them.
 const (
 	labelPod           = "io.kubernetes.pod.name"
 	labelNamespace     = "io.kubernetes.pod.namespace"

@@ -41,7 +41,8 @@ func (r *Runtime) resources(pod *corev1.Pod, c *corev1.Container) *runtimeapi.Li
 	return all
 }
 
-// unified reports whether control groups are those of version 2. The runtime interface has no limit of processes for the others.
+// unified reports whether control groups are those of version 2. The runtime interface has no limit of processes for
+// the others.
 var unified = sync.OnceValue(func() bool {
 	_, err := os.Stat("/sys/fs/cgroup/cgroup.controllers")
 	return err == nil

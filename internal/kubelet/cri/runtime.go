@@ -23,8 +23,8 @@ import (
 const (
 	// requestTime is the default of Options.RequestTime.
 	requestTime = 2 * time.Minute
-	// stopTime is how long after the grace period the runtime may take to report a container's end. If it has missed the end, the
-	// next Stop finds it.
+	// stopTime is how long after the grace period the runtime may take to report a container's end. If it has missed
+	// the end, the next Stop finds it.
 	stopTime = 30 * time.Second
 	// reconnect is the longest delay between two attempts to reach the runtime.
 	reconnect = 3 * time.Second
@@ -41,14 +41,15 @@ type Options struct {
 	Images string
 	// Addresses are the node's addresses, for pods that share its network.
 	Addresses []string
-	// PollEvery is the time between two comparisons if the runtime sends no events. With events it is thirty times as long. 0
-	// means one second.
+	// PollEvery is the time between two comparisons if the runtime sends no events. With events it is thirty times as
+	// long. 0 means one second.
 	PollEvery time.Duration
 	// CgroupParent is the parent cgroup of all pods. If empty, the runtime decides.
 	CgroupParent string
 	// Profiles is the directory with seccomp profiles of this machine.
 	Profiles string
-	// SeccompDefault gives containers that name no seccomp profile the runtime's. Otherwise they have none, as in Kubernetes.
+	// SeccompDefault gives containers that name no seccomp profile the runtime's. Otherwise they have none, as in
+	// Kubernetes.
 	SeccompDefault bool
 	// NoCPUQuota does not enforce limits of CPU time.
 	NoCPUQuota bool
@@ -56,8 +57,8 @@ type Options struct {
 	CPUPeriod time.Duration
 	// PIDs is how many processes a container may have. 0 means no limit.
 	PIDs int64
-	// RequestTime bounds requests: two minutes by default. Those that make a sandbox may take twice as long, and those that pull an image take as
-	// long as they do.
+	// RequestTime bounds requests: two minutes by default. Those that make a sandbox may take twice as long, and those
+	// that pull an image take as long as they do.
 	RequestTime time.Duration
 	Logger      *slog.Logger
 }

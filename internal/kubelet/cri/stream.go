@@ -20,7 +20,8 @@ import (
 	"github.com/millrace/millrace/internal/kubelet/container"
 )
 
-// Stream runs a command in a container, with its input and output connected. If the command fails, the error has its exit status.
+// Stream runs a command in a container, with its input and output connected. If the command fails, the error has its
+// exit status.
 func (r *Runtime) Stream(ctx context.Context, id string, command []string, s container.Streams) error {
 	answer, err := r.runtime.Exec(ctx, &runtimeapi.ExecRequest{
 		ContainerId: plain(id), Cmd: command, Tty: s.TTY, Stdin: s.In != nil, Stdout: s.Out != nil, Stderr: s.Err != nil && !s.TTY,

@@ -13,7 +13,8 @@ import (
 	"github.com/millrace/millrace/internal/kubelet/container"
 )
 
-// restricted returns a pod as the level restricted wants it: with an init container, a container and an ephemeral container.
+// restricted returns a pod as the level restricted wants it: with an init container, a container and an ephemeral
+// container.
 func restricted() *corev1.Pod {
 	security := func() *corev1.SecurityContext {
 		return &corev1.SecurityContext{AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
@@ -50,7 +51,8 @@ type asked struct {
 	own *runtimeapi.LinuxContainerSecurityContext
 }
 
-// trusted are the fields on which Pod Security relies: it lets a pod pass because of them, so the runtime must be asked for what they say, or the pod refused.
+// trusted are the fields on which Pod Security relies: it lets a pod pass because of them, so the runtime must be asked
+// for what they say, or the pod refused.
 var trusted = []struct {
 	name   string
 	level  api.Level

@@ -12,7 +12,8 @@ import (
 	"github.com/millrace/millrace/internal/kubelet/container"
 )
 
-// usersOf returns the user namespace of a pod, nil for the machine's own users. A pod that must have a namespace and has no users for it is refused.
+// usersOf returns the user namespace of a pod, nil for the machine's own users. A pod that must have a namespace and
+// has no users for it is refused.
 func usersOf(spec *container.SandboxSpec) (*runtimeapi.UserNamespace, error) {
 	if !container.OwnUsers(spec.Pod) {
 		return nil, nil
@@ -24,8 +25,8 @@ func usersOf(spec *container.SandboxSpec) (*runtimeapi.UserNamespace, error) {
 	return &runtimeapi.UserNamespace{Mode: runtimeapi.NamespaceMode_POD, Uids: mapping, Gids: mapping}, nil
 }
 
-// usersIn returns the user namespace for a container of a sandbox, which must be that of the sandbox: the sandbox may be from a runtime, or a kubelet,
-// that made it without one.
+// usersIn returns the user namespace for a container of a sandbox, which must be that of the sandbox: the sandbox may
+// be from a runtime, or a kubelet, that made it without one.
 func (r *Runtime) usersIn(ctx context.Context, sandbox string, spec *container.SandboxSpec) (*runtimeapi.UserNamespace, error) {
 	users, err := usersOf(spec)
 	if err != nil || users == nil {
@@ -48,8 +49,8 @@ func (r *Runtime) usersIn(ctx context.Context, sandbox string, spec *container.S
 	return users, nil
 }
 
-// usersProblem returns why a pod cannot have the user namespace that it must have. A runtime that says nothing has none: it would ignore the request,
-// and the pod's root would be the machine's.
+// usersProblem returns why a pod cannot have the user namespace that it must have. A runtime that says nothing has
+// none: it would ignore the request, and the pod's root would be the machine's.
 func usersProblem(s *runtimeapi.StatusResponse, spec *container.SandboxSpec) error {
 	if !container.OwnUsers(spec.Pod) {
 		return nil

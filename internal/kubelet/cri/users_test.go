@@ -13,7 +13,8 @@ import (
 	"github.com/millrace/millrace/internal/kubelet/container"
 )
 
-// divided is a runtime with user namespaces for pods of the handler "" and none for those of "plain". It keeps what it is asked for.
+// divided is a runtime with user namespaces for pods of the handler "" and none for those of "plain". It keeps what it
+// is asked for.
 type divided struct {
 	*fake
 	silent bool // it does not say that it has user namespaces

@@ -15,8 +15,8 @@ import (
 // tokensKey is where a driver finds the tokens of a pod.
 const tokensKey = "csi.storage.k8s.io/serviceAccount.tokens"
 
-// about is the context of a volume, with what the driver wants to know of the pod, and the secrets for publishing it. The tokens that the driver wants are
-// in one of the two.
+// about is the context of a volume, with what the driver wants to know of the pod, and the secrets for publishing it.
+// The tokens that the driver wants are in one of the two.
 func (m *mount) about(ctx context.Context) (all, secrets map[string]string, err error) {
 	if secrets, err = m.secrets(ctx, m.publishSecret); err != nil {
 		return nil, nil, err

@@ -597,7 +597,8 @@ func (w *world) claim() *corev1.PersistentVolumeClaim {
 	return c
 }
 
-// TestAClaimSaysWhyItsVolumeDoesNotGrow: what can never work is not tried again, and a size that the user has taken back neither.
+// TestAClaimSaysWhyItsVolumeDoesNotGrow: what can never work is not tried again, and a size that the user has taken
+// back neither.
 func TestAClaimSaysWhyItsVolumeDoesNotGrow(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -654,7 +655,8 @@ func TestAFileSystemGrowsWithItsVolume(t *testing.T) {
 	}
 }
 
-// TestAVolumeThatAnotherNodeHasExpandedGrowsHereToo: the claim says that it is done, but each node has a file system of its own.
+// TestAVolumeThatAnotherNodeHasExpandedGrowsHereToo: the claim says that it is done, but each node has a file system of
+// its own.
 func TestAVolumeThatAnotherNodeHasExpandedGrowsHereToo(t *testing.T) {
 	w := start(t)
 	w.attaches(false, nil)

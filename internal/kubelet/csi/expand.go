@@ -15,8 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// expand has the driver make the file system as large as its volume has become. The resizer of the driver marks the claim when that is to be done, and the
-// first node that does it says in the claim that it is done. Other nodes that have the volume find that the claim has grown since they expanded it last.
+// expand has the driver make the file system as large as its volume has become. The resizer of the driver marks the
+// claim when that is to be done, and the first node that does it says in the claim that it is done. Other nodes that
+// have the volume find that the claim has grown since they expanded it last.
 func (m *mount) expand(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
 	if m.readOnly || !m.driver.can[csipb.NodeServiceCapability_RPC_EXPAND_VOLUME] {
 		return nil
@@ -109,8 +110,8 @@ func (m *mount) callExpand(ctx context.Context, pv *corev1.PersistentVolume, siz
 	return err
 }
 
-// notExpanded says in the claim why its volume was not expanded. What will never work is marked as infeasible, so that a smaller size can be asked for; so
-// is what has failed before, if another size has been asked for meanwhile.
+// notExpanded says in the claim why its volume was not expanded. What will never work is marked as infeasible, so that
+// a smaller size can be asked for; so is what has failed before, if another size has been asked for meanwhile.
 func (m *mount) notExpanded(ctx context.Context, claim *corev1.PersistentVolumeClaim, size resource.Quantity, failed error) error {
 	failed = fmt.Errorf("expand volume %s: %w", m.record.Name, failed)
 	m.Record.Eventf(m.pod, corev1.EventTypeWarning, "VolumeResizeFailed", "NodeExpandVolume failed for volume %q: %v", m.record.Name, failed)
@@ -167,7 +168,8 @@ type sizes struct {
 	all map[string]resource.Quantity // guarded by mu
 }
 
-// of returns a size. The first question about a volume sets it: whoever mounts a volume finds it as large as its claim has it.
+// of returns a size. The first question about a volume sets it: whoever mounts a volume finds it as large as its claim
+// has it.
 func (s *sizes) of(volume string, first resource.Quantity) resource.Quantity {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,8 @@ import (
 	"github.com/millrace/millrace/internal/kubelet/fsgroup"
 )
 
-// giveToGroup gives what is in a volume to the pod's group, if the driver's policy says so and the driver has not done it.
+// giveToGroup gives what is in a volume to the pod's group, if the driver's policy says so and the driver has not done
+// it.
 func (m *mount) giveToGroup() error {
 	group := fsgroup.Of(m.pod)
 	if group == nil || m.readOnly || m.record.Block || m.driver.can[csipb.NodeServiceCapability_RPC_VOLUME_MOUNT_GROUP] || !m.groupApplies() {

@@ -33,7 +33,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Drivers are those of one node. They are the handler of plugins of the type CSIPlugin, and a loop.Runner that has volumes unstaged.
+// Drivers are those of one node. They are the handler of plugins of the type CSIPlugin, and a loop.Runner that has
+// volumes unstaged.
 type Drivers struct {
 	Options
 

@@ -104,7 +104,8 @@ func load(directory string) (*record, error) {
 	return r, nil
 }
 
-// records are those of one pod, or of all, by directory. A directory without a readable record has been removed halfway, or not been begun.
+// records are those of one pod, or of all, by directory. A directory without a readable record has been removed
+// halfway, or not been begun.
 func (d *Drivers) records(uid string) (map[string]*record, error) {
 	directories, err := filepath.Glob(d.directory(uid, "*", false))
 	blocks, blockErr := filepath.Glob(d.directory(uid, "*", true))
@@ -140,7 +141,8 @@ func loadAll(directories []string) (map[string]*record, error) {
 	return all, nil
 }
 
-// InUse are the attached volumes that pods of the node have or that are staged, by the names that a node's status has for them.
+// InUse are the attached volumes that pods of the node have or that are staged, by the names that a node's status has
+// for them.
 func (d *Drivers) InUse() []corev1.UniqueVolumeName {
 	published, err := d.records("*")
 	staged, stagedErr := d.staged()

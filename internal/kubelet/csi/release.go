@@ -55,7 +55,8 @@ func (d *Drivers) unpublish(ctx context.Context, directory string, r *record) er
 	return nil
 }
 
-// removeEmpty removes files, and directories that are empty: whatever is in another one is not ours. What is not there is no error.
+// removeEmpty removes files, and directories that are empty: whatever is in another one is not ours. What is not there
+// is no error.
 func removeEmpty(paths ...string) error {
 	for _, p := range paths {
 		if err := os.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -25,7 +25,8 @@ func (d *Drivers) newUnstaging() *loop.Loop {
 	}
 }
 
-// Run has volumes unstaged that no pod of the node has any more, until ctx ends. It begins with those that an earlier kubelet has left.
+// Run has volumes unstaged that no pod of the node has any more, until ctx ends. It begins with those that an earlier
+// kubelet has left.
 func (d *Drivers) Run(ctx context.Context) error {
 	all, err := d.staged()
 	if err != nil {

@@ -34,7 +34,8 @@ type usages struct {
 	all map[string]Usage // by the directory of the record; guarded by mu
 }
 
-// Usages are those of a pod's volumes whose drivers tell them. A driver that does not answer in time, or not without an error, is left out.
+// Usages are those of a pod's volumes whose drivers tell them. A driver that does not answer in time, or not without an
+// error, is left out.
 func (d *Drivers) Usages(ctx context.Context, pod types.UID) []Usage {
 	records, err := d.records(string(pod))
 	if err != nil {

@@ -151,8 +151,8 @@ func (m *mount) begin(ctx context.Context) error {
 
 var errInUse = errors.New("volume uses the ReadWriteOncePod access mode and is already in use by another pod")
 
-// alone returns an error if another pod of the node has a volume that only one may have. Pods that the scheduler places meet no other: these have been given a node by
-// somebody else.
+// alone returns an error if another pod of the node has a volume that only one may have. Pods that the scheduler places
+// meet no other: these have been given a node by somebody else.
 func (m *mount) alone() error {
 	if len(m.modes) != 1 || m.modes[0] != corev1.ReadWriteOncePod {
 		return nil
@@ -211,7 +211,8 @@ func (m *mount) stage(ctx context.Context) (string, error) {
 	return path, nil
 }
 
-// isFinal reports whether a driver has done nothing and does nothing any more, by its error. After other errors it may still be at work.
+// isFinal reports whether a driver has done nothing and does nothing any more, by its error. After other errors it may
+// still be at work.
 func isFinal(err error) bool {
 	switch status.Code(err) {
 	case codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.ResourceExhausted, codes.Aborted:

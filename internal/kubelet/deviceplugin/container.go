@@ -32,7 +32,8 @@ func (p *Plugins) Furnish(ctx context.Context, spec *container.Spec) error {
 	return nil
 }
 
-// of returns the grants of a container. A pod that was admitted before its devices were counted, by another kubelet, gets them now.
+// of returns the grants of a container. A pod that was admitted before its devices were counted, by another kubelet,
+// gets them now.
 func (p *Plugins) of(ctx context.Context, pod *corev1.Pod, c *corev1.Container) ([]*grant, error) {
 	if len(c.Resources.Limits) == 0 {
 		return nil, nil

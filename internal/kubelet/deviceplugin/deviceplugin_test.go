@@ -40,15 +40,15 @@ type toys struct {
 	refuse  error
 }
 
-func (p *toys) GetDevicePluginOptions(context.Context, *api.Empty) (*api.DevicePluginOptions, error) {
-	return &api.DevicePluginOptions{PreStartRequired: p.options.PreStartRequired}, nil
+func (to *toys) GetDevicePluginOptions(context.Context, *api.Empty) (*api.DevicePluginOptions, error) {
+	return &api.DevicePluginOptions{PreStartRequired: to.options.PreStartRequired}, nil
 }
 
-func (p *toys) ListAndWatch(_ *api.Empty, stream grpc.ServerStreamingServer[api.ListAndWatchResponse]) error {
+func (to *toys) ListAndWatch(_ *api.Empty, stream grpc.ServerStreamingServer[api.ListAndWatchResponse]) error {
 	for {
-		p.mu.Lock()
-		devices, changed := p.devices, p.changed
-		p.mu.Unlock()
+		to.mu.Lock()
+		devices, changed := to.devices, to.changed
+		to.mu.Unlock()
 		if err := stream.Send(&api.ListAndWatchResponse{Devices: devices}); err != nil {
 			return err
 		}
@@ -60,16 +60,16 @@ func (p *toys) ListAndWatch(_ *api.Empty, stream grpc.ServerStreamingServer[api.
 	}
 }
 
-func (p *toys) note(call string) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.calls = append(p.calls, call)
-	return p.refuse
+func (to *toys) note(call string) error {
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	to.calls = append(to.calls, call)
+	return to.refuse
 }
 
-func (p *toys) Allocate(_ context.Context, r *api.AllocateRequest) (*api.AllocateResponse, error) {
+func (to *toys) Allocate(_ context.Context, r *api.AllocateRequest) (*api.AllocateResponse, error) {
 	ids := r.ContainerRequests[0].DevicesIds
-	if err := p.note("allocate " + strings.Join(ids, ",")); err != nil {
+	if err := to.note("allocate " + strings.Join(ids, ",")); err != nil {
 		return nil, err
 	}
 	return &api.AllocateResponse{ContainerResponses: []*api.ContainerAllocateResponse{{
@@ -82,7 +82,7 @@ func (p *toys) Allocate(_ context.Context, r *api.AllocateRequest) (*api.Allocat
 }
 
 // GetPreferredAllocation prefers the last devices.
-func (p *toys) GetPreferredAllocation(_ context.Context, r *api.PreferredAllocationRequest) (*api.PreferredAllocationResponse, error) {
+func (to *toys) GetPreferredAllocation(_ context.Context, r *api.PreferredAllocationRequest) (*api.PreferredAllocationResponse, error) {
 	one := r.ContainerRequests[0]
 	ids := slices.Clone(one.MustIncludeDeviceIDs)
 	for _, id := range slices.Backward(one.AvailableDeviceIDs) {
@@ -90,29 +90,29 @@ func (p *toys) GetPreferredAllocation(_ context.Context, r *api.PreferredAllocat
 			ids = append(ids, id)
 		}
 	}
-	return &api.PreferredAllocationResponse{ContainerResponses: []*api.ContainerPreferredAllocationResponse{{DeviceIDs: ids}}}, p.note("prefer")
+	return &api.PreferredAllocationResponse{ContainerResponses: []*api.ContainerPreferredAllocationResponse{{DeviceIDs: ids}}}, to.note("prefer")
 }
 
-func (p *toys) PreStartContainer(_ context.Context, r *api.PreStartContainerRequest) (*api.PreStartContainerResponse, error) {
-	return &api.PreStartContainerResponse{}, p.note("start " + strings.Join(r.DevicesIds, ","))
+func (to *toys) PreStartContainer(_ context.Context, r *api.PreStartContainerRequest) (*api.PreStartContainerResponse, error) {
+	return &api.PreStartContainerResponse{}, to.note("start " + strings.Join(r.DevicesIds, ","))
 }
 
 // has sets the devices: names, those that begin with a dash are not healthy.
-func (p *toys) has(names ...string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.devices = nil
+func (to *toys) has(names ...string) {
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	to.devices = nil
 	for _, n := range names {
 		d := &api.Device{ID: strings.TrimPrefix(n, "-"), Health: api.Healthy}
 		if d.ID != n {
 			d.Health = api.Unhealthy
 		}
-		p.devices = append(p.devices, d)
+		to.devices = append(to.devices, d)
 	}
-	if p.changed != nil {
-		close(p.changed)
+	if to.changed != nil {
+		close(to.changed)
 	}
-	p.changed = make(chan struct{})
+	to.changed = make(chan struct{})
 }
 
 // world is a node's device plugins.
@@ -215,14 +215,14 @@ func (w *world) counts(want string) {
 	}
 }
 
-func (p *toys) called(t *testing.T, want ...string) {
+func (to *toys) called(t *testing.T, want ...string) {
 	t.Helper()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !slices.Equal(p.calls, want) {
-		t.Errorf("the plugin was asked for %q, want %q", p.calls, want)
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	if !slices.Equal(to.calls, want) {
+		t.Errorf("the plugin was asked for %q, want %q", to.calls, want)
 	}
-	p.calls = nil
+	to.calls = nil
 }
 
 // pod is a pod whose containers, main-0 and so on, ask for numbers of toys.

@@ -7,7 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// metrics count the plugins that register and the time that they take. They are a prometheus.Collector, with Kubernetes' names.
+// metrics count the plugins that register and the time that they take. They are a prometheus.Collector, with
+// Kubernetes' names.
 type metrics struct {
 	registrations *prometheus.CounterVec
 	allocations   *prometheus.HistogramVec

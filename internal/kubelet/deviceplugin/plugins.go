@@ -34,7 +34,8 @@ type Options struct {
 	Logger   *slog.Logger
 }
 
-// Plugins are the device plugins of one node. They are a loop.Runner, and the handler of plugins of the type DevicePlugin.
+// Plugins are the device plugins of one node. They are a loop.Runner, and the handler of plugins of the type
+// DevicePlugin.
 type Plugins struct {
 	Options
 	metrics     metrics

@@ -36,8 +36,8 @@ func (g *grant) answer() (*api.ContainerAllocateResponse, error) {
 	return a, nil
 }
 
-// contents is the file. Resources that were known once count 0 until their plugins are back: the scheduler must not take them for resources of
-// the cluster.
+// contents is the file. Resources that were known once count 0 until their plugins are back: the scheduler must not
+// take them for resources of the cluster.
 type contents struct {
 	Grants    []*grant              `json:"podDevices"`
 	Resources []corev1.ResourceName `json:"registeredResources"`

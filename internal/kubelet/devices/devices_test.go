@@ -33,7 +33,8 @@ import (
 
 const driverName = "gpu.example.com"
 
-// testDriver notes what it is asked for. Each claim has the device "CLAIM", and for the request "b" the device "CLAIM-b" as well.
+// testDriver notes what it is asked for. Each claim has the device "CLAIM", and for the request "b" the device
+// "CLAIM-b" as well.
 type testDriver struct {
 	dra.UnimplementedDRAPluginServer
 
@@ -44,41 +45,41 @@ type testDriver struct {
 	refused error             // of all calls
 }
 
-func (p *testDriver) NodePrepareResources(_ context.Context, r *dra.NodePrepareResourcesRequest) (*dra.NodePrepareResourcesResponse, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (t *testDriver) NodePrepareResources(_ context.Context, r *dra.NodePrepareResourcesRequest) (*dra.NodePrepareResourcesResponse, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	answer := &dra.NodePrepareResourcesResponse{Claims: map[string]*dra.NodePrepareResourceResponse{}}
 	for _, c := range r.Claims {
-		p.calls = append(p.calls, "prepare:"+c.Name)
-		one := &dra.NodePrepareResourceResponse{Error: p.refuse[c.Name]}
+		t.calls = append(t.calls, "prepare:"+c.Name)
+		one := &dra.NodePrepareResourceResponse{Error: t.refuse[c.Name]}
 		if one.Error == "" {
 			one.Devices = []*dra.Device{
 				{RequestNames: []string{"a", "b/large"}, PoolName: "n", DeviceName: "d", CdiDeviceIds: []string{driverName + "/gpu=" + c.Name}},
 				{RequestNames: []string{"b"}, PoolName: "n", DeviceName: "e", CdiDeviceIds: []string{driverName + "/gpu=" + c.Name + "-b"}},
 			}
 		}
-		if c.Name != p.leave {
+		if c.Name != t.leave {
 			answer.Claims[c.Uid] = one
 		}
 	}
-	return answer, p.refused
+	return answer, t.refused
 }
 
-func (p *testDriver) NodeUnprepareResources(_ context.Context, r *dra.NodeUnprepareResourcesRequest) (*dra.NodeUnprepareResourcesResponse, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (t *testDriver) NodeUnprepareResources(_ context.Context, r *dra.NodeUnprepareResourcesRequest) (*dra.NodeUnprepareResourcesResponse, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	answer := &dra.NodeUnprepareResourcesResponse{Claims: map[string]*dra.NodeUnprepareResourceResponse{}}
 	for _, c := range r.Claims {
-		p.calls = append(p.calls, "unprepare:"+c.Name)
-		answer.Claims[c.Uid] = &dra.NodeUnprepareResourceResponse{Error: p.refuse[c.Name]}
+		t.calls = append(t.calls, "unprepare:"+c.Name)
+		answer.Claims[c.Uid] = &dra.NodeUnprepareResourceResponse{Error: t.refuse[c.Name]}
 	}
-	return answer, p.refused
+	return answer, t.refused
 }
 
 // set changes how the driver answers.
-func (p *testDriver) set(change func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (t *testDriver) set(change func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	change()
 }
 

@@ -33,9 +33,9 @@ type driver struct {
 }
 
 // close ends the connection to a driver.
-func (x *driver) close() {
-	x.end()
-	x.connection.Close()
+func (d *driver) close() {
+	d.end()
+	d.connection.Close()
 }
 
 // Accept takes a driver that speaks a version that this kubelet speaks too.

@@ -41,8 +41,8 @@ type healths struct {
 	all map[string]map[name]word // guarded by mu; by driver
 }
 
-// set replaces the words of a driver, and returns the devices whose health is another. A device that a driver leaves out keeps its health
-// until that is too old.
+// set replaces the words of a driver, and returns the devices whose health is another. A device that a driver leaves
+// out keeps its health until that is too old.
 func (h *healths) set(driver string, words map[name]word, now time.Time) (changed []name) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

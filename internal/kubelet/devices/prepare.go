@@ -120,7 +120,8 @@ func (d *Devices) claimFor(ctx context.Context, pod *corev1.Pod, u use) (*resour
 	return c, nil
 }
 
-// haveDrivers checks that the drivers of a claim are there before anything is noted. Else the pod could not be deleted until they are.
+// haveDrivers checks that the drivers of a claim are there before anything is noted. Else the pod could not be deleted
+// until they are.
 func (d *Devices) haveDrivers(c *resourcev1.ResourceClaim) error {
 	for i := range c.Status.Allocation.Devices.Results {
 		if _, err := d.find(c.Status.Allocation.Devices.Results[i].Driver); err != nil {
@@ -148,7 +149,8 @@ func (d *Devices) begin(pod *corev1.Pod, of *resourcev1.ResourceClaim) error {
 	return d.note(of.UID, c)
 }
 
-// prepareAll asks each driver, once, for all that it has not prepared of some claims. One that fails does not keep the others from it.
+// prepareAll asks each driver, once, for all that it has not prepared of some claims. One that fails does not keep the
+// others from it.
 func (d *Devices) prepareAll(ctx context.Context, claims []*resourcev1.ResourceClaim) error {
 	open := map[string][]types.UID{}
 	for _, of := range claims {

@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// claim is what was done for a resource claim. A claim in the map of [Devices] is never changed, but exchanged for another.
+// claim is what was done for a resource claim. A claim in the map of [Devices] is never changed, but exchanged for
+// another.
 type claim struct {
 	UID       types.UID   `json:"claimUID"`
 	Namespace string      `json:"namespace"`

@@ -11,7 +11,8 @@ import (
 	dra "k8s.io/kubelet/pkg/apis/dra/v1"
 )
 
-// Release ends a pod's use of its claims, and has those unprepared that no other pod of the node uses. It fails as long as one is not.
+// Release ends a pod's use of its claims, and has those unprepared that no other pod of the node uses. It fails as long
+// as one is not.
 func (d *Devices) Release(ctx context.Context, pod string) error {
 	claims := d.usedBy(types.UID(pod))
 	for _, uid := range claims {

@@ -47,7 +47,8 @@ func (s *survivors) lonely(name, directory string) *lonely {
 	return l
 }
 
-// pass lets a time pass in which nobody can be told: who ran runs, who crashes is started again, and so is who falls ill.
+// pass lets a time pass in which nobody can be told: who ran runs, who crashes is started again, and so is who falls
+// ill.
 func (l *lonely) pass(d time.Duration) {
 	t, runs, end := l.t, openCRI(l.t), time.Now().Add(d)
 	run := func(p *corev1.Pod) *container.Container {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// rootDirectory returns a directory for a kubelet. Pods that run to the test's end have their secrets in memory there: when the test has ended, it is
-// unmounted, so that the directory can be removed.
+// rootDirectory returns a directory for a kubelet. Pods that run to the test's end have their secrets in memory there:
+// when the test has ended, it is unmounted, so that the directory can be removed.
 func rootDirectory(t *testing.T) string {
 	directory := t.TempDir()
 	t.Cleanup(func() {

@@ -156,24 +156,24 @@ func (r *room) onTerminalOf(env []string, rows, columns uint16, args ...string) 
 	return x
 }
 
-func (x *terminal) resize(rows, columns uint16) {
-	x.t.Helper()
-	if err := unix.IoctlSetWinsize(int(x.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns}); err != nil {
-		x.t.Fatal(err)
+func (t *terminal) resize(rows, columns uint16) {
+	t.t.Helper()
+	if err := unix.IoctlSetWinsize(int(t.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns}); err != nil {
+		t.t.Fatal(err)
 	}
 }
 
-func (x *terminal) say(text string) {
-	if _, err := io.WriteString(x.master, text); err != nil {
-		x.t.Error(err)
+func (t *terminal) say(text string) {
+	if _, err := io.WriteString(t.master, text); err != nil {
+		t.t.Error(err)
 	}
 }
 
 // sees waits for a line with a text in it.
-func (x *terminal) sees(text string) bool {
+func (t *terminal) sees(text string) bool {
 	for end := time.After(5 * time.Second); ; {
 		select {
-		case line, ok := <-x.text:
+		case line, ok := <-t.text:
 			if strings.Contains(line, text) {
 				return true
 			}
@@ -186,15 +186,15 @@ func (x *terminal) sees(text string) bool {
 	}
 }
 
-func (x *terminal) close() error {
-	defer x.master.Close()
-	timer := time.AfterFunc(testTimeout, func() { _ = x.cmd.Process.Kill() })
+func (t *terminal) close() error {
+	defer t.master.Close()
+	timer := time.AfterFunc(testTimeout, func() { _ = t.cmd.Process.Kill() })
 	defer timer.Stop()
 	go func() {
-		for range x.text { // what nobody looked at
+		for range t.text { // what nobody looked at
 		}
 	}()
-	return x.cmd.Wait()
+	return t.cmd.Wait()
 }
 
 func (r *room) onTerminal(env []string) func(*testing.T) {

@@ -155,7 +155,8 @@ func security(t *testing.T, c *cluster) {
 	}
 }
 
-// mapped checks the pod that must have users of its own: it has them, or it is refused because the runtime has none to give.
+// mapped checks the pod that must have users of its own: it has them, or it is refused because the runtime has none to
+// give.
 func (r *room) mapped() {
 	pod := r.get("mapped")
 	if len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].ContainerID != "" {

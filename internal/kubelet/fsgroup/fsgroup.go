@@ -1,7 +1,7 @@
 // Package fsgroup gives what is in a volume to the fsGroup of a pod.
 //
-// Guarantees: symbolic links are not followed, whatever containers do to the volume meanwhile, so that nothing outside of the volume is given away; and no
-// permission is taken away.
+// Guarantees: symbolic links are not followed, whatever containers do to the volume meanwhile, so that nothing outside
+// of the volume is given away; and no permission is taken away.
 package fsgroup
 
 import (
@@ -18,8 +18,8 @@ func Of(pod *corev1.Pod) *int64 {
 	return pod.Spec.SecurityContext.FSGroup
 }
 
-// Give gives everything in a volume to a group. With the pod's policy OnRootMismatch nothing is done if the root of the volume belongs to the group. The
-// path of the volume itself is the caller's: a link in it is followed.
+// Give gives everything in a volume to a group. With the pod's policy OnRootMismatch nothing is done if the root of the
+// volume belongs to the group. The path of the volume itself is the caller's: a link in it is followed.
 func Give(volume string, group int64, pod *corev1.Pod) error {
 	w := walk{group: int(group), lazy: onRootMismatch(pod)}
 	if err := w.volume(volume); err != nil {

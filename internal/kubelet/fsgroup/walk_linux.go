@@ -12,8 +12,9 @@ import (
 
 // walk gives the files of one volume to a group.
 //
-// Containers may rename and replace what is in the volume during the walk. So each file is opened once, without following a link, and what is changed is the
-// opened file, never a path. A directory is opened by its path beneath the volume's, and the kernel refuses a path with a link in it.
+// Containers may rename and replace what is in the volume during the walk. So each file is opened once, without
+// following a link, and what is changed is the opened file, never a path. A directory is opened by its path beneath the
+// volume's, and the kernel refuses a path with a link in it.
 type walk struct {
 	group int
 	lazy  bool // nothing is done if the volume's root belongs to the group
@@ -79,7 +80,8 @@ func (w *walk) directory(at string) (found []string, err error) {
 	return found, nil
 }
 
-// list opens a directory and returns the names in it. If it is not there any more, or no directory, the descriptor is negative.
+// list opens a directory and returns the names in it. If it is not there any more, or no directory, the descriptor is
+// negative.
 func (w *walk) list(at string) ([]string, int, error) {
 	fd, err := openDirectory(w.root, at)
 	if gone(err) {
@@ -103,7 +105,8 @@ func (w *walk) list(at string) ([]string, int, error) {
 	return names, fd, nil
 }
 
-// entry gives one file, and reports whether it is a directory. Links are left as they are: what they lead to may be anywhere.
+// entry gives one file, and reports whether it is a directory. Links are left as they are: what they lead to may be
+// anywhere.
 func (w *walk) entry(directory int, at, name string) (isDirectory bool, err error) {
 	fd, err := unix.Openat(directory, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if gone(err) {

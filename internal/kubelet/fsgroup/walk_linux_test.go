@@ -31,7 +31,8 @@ func groupOf(t *testing.T, path string) int64 {
 	return int64(s.Gid)
 }
 
-// world makes a volume with the directories a/b, and beside it a directory that is none of the volume's with the file secret of mode 0600.
+// world makes a volume with the directories a/b, and beside it a directory that is none of the volume's with the file
+// secret of mode 0600.
 func world(t *testing.T) (volume, outside string) {
 	t.Helper()
 	top := t.TempDir()
@@ -98,7 +99,8 @@ func TestALinkThatIsPutInPlaceOfAFileIsNotFollowed(t *testing.T) {
 	}
 }
 
-// A container exchanges a directory and a link to the outside as fast as it can, while the volume is given again and again.
+// A container exchanges a directory and a link to the outside as fast as it can, while the volume is given again and
+// again.
 func TestNothingIsGivenAwayBesideAContainerThatExchangesDirectoriesAndLinks(t *testing.T) {
 	to := group(t)
 	volume, outside := world(t)

@@ -137,7 +137,8 @@ func (f *Furnisher) mount(ctx context.Context, spec *container.Spec, index int, 
 	return mount, nil
 }
 
-// readOnly reports whether a volume is mounted read-only: an image, files that the kubelet replaces, or one of which the pod says so.
+// readOnly reports whether a volume is mounted read-only: an image, files that the kubelet replaces, or one of which
+// the pod says so.
 func readOnly(v *corev1.Volume) bool {
 	return v.Image != nil || v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.Projected != nil ||
 		v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly || v.CSI != nil && v.CSI.ReadOnly != nil && *v.CSI.ReadOnly

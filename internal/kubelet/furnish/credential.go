@@ -20,8 +20,8 @@ type login struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
-// Credentials returns the entries of a pod's pull secrets for an image's registry, and then what plugins have. Missing and invalid secrets are skipped,
-// because the image may not need any.
+// Credentials returns the entries of a pod's pull secrets for an image's registry, and then what plugins have. Missing
+// and invalid secrets are skipped, because the image may not need any.
 func (f *Furnisher) Credentials(ctx context.Context, pod *corev1.Pod, image string) ([]container.Credential, error) {
 	var all []container.Credential
 	for _, ref := range pod.Spec.ImagePullSecrets {

@@ -29,7 +29,8 @@ func (system) device(ctx context.Context, device, directory, kind string, option
 	return call(ctx, "mount", args...)
 }
 
-// nothingFound is the status of blkid for a device without a file system, a table of partitions or anything else that it knows.
+// nothingFound is the status of blkid for a device without a file system, a table of partitions or anything else that
+// it knows.
 const nothingFound = 2
 
 func isEmpty(ctx context.Context, device string) (bool, error) {

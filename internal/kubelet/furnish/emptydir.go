@@ -13,8 +13,8 @@ import (
 
 // emptyDir makes a directory that everybody may write to, or that the pod's fsGroup owns.
 //
-// A mark outside of the volume says that it is complete: if a kubelet was killed half-way, the next one makes the volume again.
-// The mark of a volume in memory only counts while the volume is mounted, which it is not after a reboot.
+// A mark outside of the volume says that it is complete: if a kubelet was killed half-way, the next one makes the
+// volume again. The mark of a volume in memory only counts while the volume is mounted, which it is not after a reboot.
 func (f *Furnisher) emptyDir(pod *corev1.Pod, v *corev1.Volume) error {
 	directory, mark := f.volumeDirectory(string(pod.UID), v.Name), f.completeMark(string(pod.UID), v.Name)
 	inMemory := v.EmptyDir.Medium == corev1.StorageMediumMemory

@@ -12,7 +12,8 @@ import (
 	"github.com/millrace/millrace/internal/kubelet/container"
 )
 
-// environment collects a container's variables. A later variable replaces an earlier one of the same name, at its position.
+// environment collects a container's variables. A later variable replaces an earlier one of the same name, at its
+// position.
 type environment struct {
 	all   []container.Variable
 	place map[string]int

@@ -65,8 +65,8 @@ func lines(m map[string]string) string {
 	return strings.Join(all, "\n")
 }
 
-// resourceField returns a request or limit of a container in units of the divisor. Without a limit it is the node's allocatable
-// amount.
+// resourceField returns a request or limit of a container in units of the divisor. Without a limit it is the node's
+// allocatable amount.
 func (f *Furnisher) resourceField(_ *corev1.Pod, c *corev1.Container, s *corev1.ResourceFieldSelector) (string, error) {
 	if c == nil {
 		return "", fmt.Errorf("container %s not found", s.ContainerName)

@@ -71,7 +71,8 @@ func (f *Furnisher) project(ctx context.Context, all map[string]file, pod *corev
 	return ErrUnsupported
 }
 
-// tokenFile returns the file of a token. If all containers run as the same user it is theirs alone; and with a group, the group's.
+// tokenFile returns the file of a token. If all containers run as the same user it is theirs alone; and with a group,
+// the group's.
 func tokenFile(pod *corev1.Pod, token string, mode *int32) file {
 	f := file{content: []byte(token), mode: modeOf(nil, mode), owner: onlyUser(&pod.Spec)}
 	if f.owner != nil || fsgroup.Of(pod) != nil {

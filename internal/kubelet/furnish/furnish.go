@@ -38,7 +38,8 @@ type Options struct {
 	// ClusterDNS and ClusterDomain configure the pods' resolvers.
 	ClusterDNS    []string
 	ClusterDomain string
-	// Resolver is the file that configures the resolver of pods that use the node's. If empty, the runtime takes the machine's.
+	// Resolver is the file that configures the resolver of pods that use the node's. If empty, the runtime takes the
+	// machine's.
 	Resolver string
 	// ImageUser returns the user of an image. Nil means that it is not known.
 	ImageUser func(ctx context.Context, ref string) (uid *int64, name string, err error)
@@ -133,7 +134,8 @@ func (f *Furnisher) Directory(uid types.UID, volume string) string {
 	return f.volumeDirectory(string(uid), volume)
 }
 
-// used are the names of the volumes that a container mounts or has as a device. Others are not made ready, and nothing that they lack keeps a pod from starting.
+// used are the names of the volumes that a container mounts or has as a device. Others are not made ready, and nothing
+// that they lack keeps a pod from starting.
 func used(pod *corev1.Pod) map[string]bool {
 	names := map[string]bool{}
 	add := func(mounts []corev1.VolumeMount, devices []corev1.VolumeDevice) {
@@ -155,7 +157,8 @@ func used(pod *corev1.Pod) map[string]bool {
 	return names
 }
 
-// makeDirectories makes the directories of a pod. Other users of the machine cannot look into them, also not into those of an earlier version.
+// makeDirectories makes the directories of a pod. Other users of the machine cannot look into them, also not into those
+// of an earlier version.
 func (f *Furnisher) makeDirectories(uid string) error {
 	if err := os.MkdirAll(filepath.Join(f.podDirectory(uid), "volumes"), 0o750); err != nil {
 		return err
@@ -273,7 +276,8 @@ func (f *Furnisher) Sandbox(ctx context.Context, spec *container.SandboxSpec) (e
 	return err
 }
 
-// handler returns the runtime's name for the way in which a pod is run: its RuntimeClass has it. Pod Security may let pass what only such a way makes safe.
+// handler returns the runtime's name for the way in which a pod is run: its RuntimeClass has it. Pod Security may let
+// pass what only such a way makes safe.
 func (f *Furnisher) handler(ctx context.Context, pod *corev1.Pod) (string, error) {
 	name := pod.Spec.RuntimeClassName
 	if name == nil || *name == "" {

@@ -20,7 +20,8 @@ func (f *Furnisher) LocalDirectory() string { return LocalDirectory(f.Root) }
 // LocalDirectory returns the directory of local volumes for a kubelet with this root.
 func LocalDirectory(root string) string { return filepath.Join(root, "local") }
 
-// local makes a local volume ready for a pod, and returns its path. The file system of a device is mounted for each pod, in the pod's own directory.
+// local makes a local volume ready for a pod, and returns its path. The file system of a device is mounted for each
+// pod, in the pod's own directory.
 func (f *Furnisher) local(ctx context.Context, pod *corev1.Pod, v *corev1.Volume, pv *corev1.PersistentVolume) (string, error) {
 	path, err := f.localVolume(pv.Spec.Local.Path)
 	if err != nil {
@@ -56,8 +57,8 @@ func (f *Furnisher) localDevice(ctx context.Context, pod *corev1.Pod, v *corev1.
 	return directory, f.mounts.device(ctx, pv.Spec.Local.Path, directory, kind, pv.Spec.MountOptions)
 }
 
-// giveOnce gives a volume to the pod's fsGroup, once for each pod. A file beside the directories of the pod's volumes says that it was done; no volume can
-// have its name.
+// giveOnce gives a volume to the pod's fsGroup, once for each pod. A file beside the directories of the pod's volumes
+// says that it was done; no volume can have its name.
 func (f *Furnisher) giveOnce(pod *corev1.Pod, v *corev1.Volume, path string) error {
 	group := fsgroup.Of(pod)
 	given := f.volumeDirectory(string(pod.UID), v.Name) + ".given"
@@ -74,8 +75,8 @@ func (f *Furnisher) giveOnce(pod *corev1.Pod, v *corev1.Volume, path string) err
 	return os.WriteFile(given, nil, 0o600)
 }
 
-// localVolume makes sure that a local volume exists. A volume below this kubelet's own directory is made when a pod uses it
-// first; any other must exist.
+// localVolume makes sure that a local volume exists. A volume below this kubelet's own directory is made when a pod
+// uses it first; any other must exist.
 func (f *Furnisher) localVolume(path string) (string, error) {
 	if filepath.Dir(filepath.Clean(path)) != f.LocalDirectory() {
 		_, err := os.Stat(path)

@@ -39,7 +39,8 @@ func (f *Furnisher) Message(pod *corev1.Pod, c *corev1.Container, run *container
 	return text[max(0, len(text)-int(limit)):]
 }
 
-// written returns the files of a pod that the kubelet makes, that containers write to, and that are in no volume: /etc/hosts and termination messages.
+// written returns the files of a pod that the kubelet makes, that containers write to, and that are in no volume:
+// /etc/hosts and termination messages.
 func (f *Furnisher) written(uid string) []string {
 	files, _ := filepath.Glob(filepath.Join(f.podDirectory(uid), "containers", "*", "*")) // the pattern is good
 	return append(files, f.hostsPath(uid))
@@ -55,7 +56,8 @@ func (f *Furnisher) Written(uid string) (bytes int64) {
 	return bytes
 }
 
-// Bound cuts files that a pod has made very long, so that no container fills the disk with them. Of a termination message nobody reads so much.
+// Bound cuts files that a pod has made very long, so that no container fills the disk with them. Of a termination
+// message nobody reads so much.
 func (f *Furnisher) Bound(uid string) error {
 	var failed error
 	for _, path := range f.written(uid) {

@@ -52,8 +52,8 @@ func (system) unmount(path string) error {
 	return err
 }
 
-// openBeneath opens a path below a directory with O_PATH. If a symbolic link at any place of the path leads out of the directory, it
-// fails. The kernel checks this while it resolves the path.
+// openBeneath opens a path below a directory with O_PATH. If a symbolic link at any place of the path leads out of the
+// directory, it fails. The kernel checks this while it resolves the path.
 func openBeneath(directory, below string) (*os.File, error) {
 	root, err := unix.Open(directory, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -24,9 +24,9 @@ var ErrNoServer = errors.New("this kubelet runs without an API server")
 // firstLook is how long a pod waits for the first state of an object.
 const firstLook = 10 * time.Second
 
-// objects has the config maps, secrets and trust bundles that pods of this node use. Each is watched on its own, once for all
-// pods, while a pod uses it. So no other objects are read, and changes arrive at once. While the server cannot be reached, the
-// last content is used.
+// objects has the config maps, secrets and trust bundles that pods of this node use. Each is watched on its own, once
+// for all pods, while a pod uses it. So no other objects are read, and changes arrive at once. While the server cannot
+// be reached, the last content is used.
 type objects struct {
 	kube      kubernetes.Interface
 	streaming bool

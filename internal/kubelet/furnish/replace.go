@@ -13,8 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// The names that make a replacement atomic: every visible name is a link through "..data", which is a link to the directory of
-// the current set.
+// The names that make a replacement atomic: every visible name is a link through "..data", which is a link to the
+// directory of the current set.
 const (
 	dataLink = "..data"
 	nextLink = "..data_tmp"

@@ -12,9 +12,9 @@ import (
 
 // subPath prepares a path below a volume to be mounted into a container, and returns its path on the node.
 //
-// The path is opened once, beneath the volume, and the opened file is bound to a directory that only the kubelet can change. If
-// another container that shares the volume replaces a part of the path by a link after that, this container still gets the file
-// that was opened.
+// The path is opened once, beneath the volume, and the opened file is bound to a directory that only the kubelet can
+// change. If another container that shares the volume replaces a part of the path by a link after that, this container
+// still gets the file that was opened.
 func (f *Furnisher) subPath(uid, volume, container string, index int, root, below string) (string, error) {
 	opened, err := openBelow(root, below)
 	if err != nil {
@@ -52,7 +52,8 @@ func openBelow(volume, below string) (*os.File, error) {
 	return opened, nil
 }
 
-// makeBelow makes the directories of a path that are missing. Their mode is the volume's, so that whoever may write to the volume may write to them.
+// makeBelow makes the directories of a path that are missing. Their mode is the volume's, so that whoever may write to
+// the volume may write to them.
 func makeBelow(volume, below string) error {
 	root, err := os.OpenRoot(volume)
 	if err != nil {
@@ -96,7 +97,8 @@ func makeTarget(target string, source *os.File) error {
 	return os.WriteFile(target, nil, 0o640)
 }
 
-// clearSubPath unmounts a path and removes the mount point. It never removes what is below, because that may be a volume.
+// clearSubPath unmounts a path and removes the mount point. It never removes what is below, because that may be a
+// volume.
 func (f *Furnisher) clearSubPath(target string) error {
 	if err := f.mounts.unmount(target); err != nil {
 		return fmt.Errorf("unmount %s: %w", target, err)

@@ -42,8 +42,8 @@ func (i issued) stale(now time.Time) bool {
 	return now.After(i.at.Add(life*4/5)) || now.Sub(i.at) > oldest
 }
 
-// wallClock returns the time without a monotonic reading. The monotonic clock stands still while a machine is suspended, but
-// tokens expire meanwhile.
+// wallClock returns the time without a monotonic reading. The monotonic clock stands still while a machine is
+// suspended, but tokens expire meanwhile.
 func wallClock() time.Time { return time.Now().Round(0) }
 
 // Token returns a token of a pod's service account for an audience.

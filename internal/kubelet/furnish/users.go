@@ -19,8 +19,8 @@ import (
 // podUsers is how many users a pod with a user namespace has: as many as images count on.
 const podUsers = 1 << 16
 
-// usersFile is the file in a pod's directory with the pod's users, with Kubernetes' name and content. The users are the pod's for as long as its directory
-// is there, so a kubelet that starts again gives them to nobody else.
+// usersFile is the file in a pod's directory with the pod's users, with Kubernetes' name and content. The users are the
+// pod's for as long as its directory is there, so a kubelet that starts again gives them to nobody else.
 const usersFile = "userns"
 
 // mappings are the content of a usersFile.
@@ -35,7 +35,8 @@ type mapping struct {
 	Length uint32 `json:"length"`
 }
 
-// users returns the users of a pod's user namespace, and gives it some if it has none. Without a user namespace it returns nil.
+// users returns the users of a pod's user namespace, and gives it some if it has none. Without a user namespace it
+// returns nil.
 func (f *Furnisher) users(pod *corev1.Pod) (*container.IDs, error) {
 	if !container.OwnUsers(pod) {
 		return nil, nil
@@ -76,7 +77,8 @@ func (f *Furnisher) writeUsers(uid string, id uint32) error {
 	return durable.WriteFile(filepath.Join(f.podDirectory(uid), usersFile), text, 0o600)
 }
 
-// takenUsers returns the pods that have users, by the number of their 65536. While a file cannot be read nobody is given any: they might be another's.
+// takenUsers returns the pods that have users, by the number of their 65536. While a file cannot be read nobody is
+// given any: they might be another's.
 func (f *Furnisher) takenUsers() (map[uint32]string, error) {
 	files, err := filepath.Glob(filepath.Join(f.Root, "pods", "*", usersFile))
 	if err != nil {
@@ -120,8 +122,8 @@ type userRange struct {
 // mostUserPods is how many pods can have a user namespace where the machine sets no users aside for the kubelet.
 const mostUserPods = 1024
 
-// userPool returns the numbers of the 65536 that pods may have: those that the machine sets aside for the user kubelet, or else those from 65536 on that it
-// has not set aside for anybody else.
+// userPool returns the numbers of the 65536 that pods may have: those that the machine sets aside for the user kubelet,
+// or else those from 65536 on that it has not set aside for anybody else.
 func (f *Furnisher) userPool() ([]uint32, error) {
 	var own, others []userRange
 	for _, path := range []string{f.subUsers, f.subGroups} {

@@ -43,8 +43,9 @@ func (f *Furnisher) volume(ctx context.Context, pod *corev1.Pod, v *corev1.Volum
 	return ErrUnsupported
 }
 
-// inMemory makes the directory of a volume a tmpfs, so that secrets and tokens are on no disk. Where that fails, the pod does not start. A volume that an
-// earlier version has put on the disk stays there while its pod has it: containers that run would not see another one.
+// inMemory makes the directory of a volume a tmpfs, so that secrets and tokens are on no disk. Where that fails, the
+// pod does not start. A volume that an earlier version has put on the disk stays there while its pod has it: containers
+// that run would not see another one.
 func (f *Furnisher) inMemory(directory string) error {
 	if f.SecretsOnDisk || f.mounts.mounted(directory) {
 		return nil

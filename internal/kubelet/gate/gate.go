@@ -1,6 +1,6 @@
-// Package gate decides whether a node admits a pod. It repeats the scheduler's checks on the node, because other components may
-// bind pods, and because the node may have changed since. Real and hollow nodes use the same checks, with the kubelet's reasons
-// and messages.
+// Package gate decides whether a node admits a pod. It repeats the scheduler's checks on the node, because other
+// components may bind pods, and because the node may have changed since. Real and hollow nodes use the same checks,
+// with the kubelet's reasons and messages.
 package gate
 
 import (
@@ -19,8 +19,8 @@ import (
 // readTime bounds the request of Rejection: other pods wait for their admission meanwhile.
 const readTime = 5 * time.Second
 
-// Rejection is RejectionFor a node as the cache has it and, if that refuses the pod, as the API server has it: the pod may have been bound because of a
-// change of the node that the cache does not show yet, and a rejection is final.
+// Rejection is RejectionFor a node as the cache has it and, if that refuses the pod, as the API server has it: the pod
+// may have been bound because of a change of the node that the cache does not show yet, and a rejection is final.
 func Rejection(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod, cached *corev1.Node) *worker.Rejection {
 	refused := RejectionFor(pod, cached)
 	if refused == nil {
@@ -35,7 +35,8 @@ func Rejection(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod, 
 	return RejectionFor(pod, now)
 }
 
-// WrongSystem returns why a pod must not run under an operating system ("linux"), or nil. An unknown one ("") takes all.
+// WrongSystem returns why a pod must not run under an operating system ("linux"), or nil. An unknown one ("") takes
+// all.
 func WrongSystem(pod *corev1.Pod, system string) *worker.Rejection {
 	label, labelled := pod.Labels[corev1.LabelOSStable]
 	switch {

@@ -65,8 +65,8 @@ func (r *Room) TooLarge(c *Claim) *worker.Rejection {
 	return nil
 }
 
-// counted returns the resources to compare. An extended resource that the node does not have at all is skipped: the cluster
-// provides it, not the node.
+// counted returns the resources to compare. An extended resource that the node does not have at all is skipped: the
+// cluster provides it, not the node.
 func (r *Room) counted(c *Claim) []corev1.ResourceName {
 	names := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage}
 	for _, name := range slices.Sorted(maps.Keys(c.requests.Extended)) {

@@ -9,7 +9,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// The node lifecycle controller marks the pods of a silent node as not ready, perhaps before the node has seen its own report.
+// The node lifecycle controller marks the pods of a silent node as not ready, perhaps before the node has seen its own
+// report.
 func TestReadinessThatAControllerTakesAwayComesBack(t *testing.T) {
 	inCluster(t, Options{Nodes: 1}, func(t *testing.T, c *cluster) {
 		taken := false

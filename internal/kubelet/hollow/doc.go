@@ -1,9 +1,10 @@
-// Package hollow has nodes without machines and containers without processes. Everything above package container is the real
-// kubelet, so the API shows the same as for real nodes: for example, a pod that does not fit is rejected.
+// Package hollow has nodes without machines and containers without processes. Everything above package container is the
+// real kubelet, so the API shows the same as for real nodes: for example, a pod that does not fit is rejected.
 //
-// Guarantees: pods get addresses that are unique in their node's range. A fake container does what the pod's annotations say, and
-// otherwise runs until it is stopped. All hollow nodes of a process share one informer, one set of workers, one writer of
-// heartbeats and one listener, so an idle node costs a few hundred bytes and one request every ten seconds.
+// Guarantees: pods get addresses that are unique in their node's range. A fake container does what the pod's
+// annotations say, and otherwise runs until it is stopped. All hollow nodes of a process share one informer, one set of
+// workers, one writer of heartbeats and one listener, so an idle node costs a few hundred bytes and one request every
+// ten seconds.
 //
 // Nothing listens at a pod's address, volumes and environments are not resolved, and images need not exist.
 //

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// sparing limits the rate of normal events. Without it, thousands of pods that start at once would cause more writes for their
-// events than for themselves.
+// sparing limits the rate of normal events. Without it, thousands of pods that start at once would cause more writes
+// for their events than for themselves.
 type sparing struct {
 	loop.Recorder
 	limit *rate.Limiter

@@ -21,8 +21,8 @@ const (
 	nodeCPU, nodeMemory = int64(50), int64(256 << 20)
 )
 
-// asked returns the node that a request is for. All nodes share one server, so the query names the node; without a name it is the first node. So
-// whoever may read one of these nodes may read all.
+// asked returns the node that a request is for. All nodes share one server, so the query names the node; without a name
+// it is the first node. So whoever may read one of these nodes may read all.
 func (n *Nodes) asked(r *http.Request) string {
 	return cmp.Or(r.URL.Query().Get("node"), n.options.NamePrefix+"0")
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/kubelet/stats"
 )
 
-// meters add up the CPU time that nodes and containers pretend to use. It never falls, even when the use changes, or when a container ends that
-// counted for its node. Only what is asked for is kept.
+// meters add up the CPU time that nodes and containers pretend to use. It never falls, even when the use changes, or
+// when a container ends that counted for its node. Only what is asked for is kept.
 type meters struct {
 	mu    sync.Mutex // guards nodes
 	nodes map[string]*meter

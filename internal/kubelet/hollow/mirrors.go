@@ -17,8 +17,9 @@ func (n *Nodes) changed(key worker.Key) {
 	n.crew.Changed(key)
 }
 
-// removeMirror removes a pod that claims to be the mirror pod of a static pod. A hollow node has no static pods, so nobody runs what the
-// mirror pod shows. Left alone, it would wait for its end for ever when it is deleted, and its namespace with it.
+// removeMirror removes a pod that claims to be the mirror pod of a static pod. A hollow node has no static pods, so
+// nobody runs what the mirror pod shows. Left alone, it would wait for its end for ever when it is deleted, and its
+// namespace with it.
 func (n *Nodes) removeMirror(ctx context.Context, key loop.Key) (loop.Result, error) {
 	pod, ok := n.pods.Lookup(key)
 	if !ok || !n.has(pod.Spec.NodeName) || !source.Mirror(pod) {

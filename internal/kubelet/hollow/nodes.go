@@ -41,15 +41,15 @@ type Options struct {
 	Server server.Access
 	// PodRange is divided into a /24 for each node: 10.64.0.0/10 by default.
 	PodRange netip.Prefix
-	// Pods is the informer of the cluster's pods. Nil makes an informer that only watches pods with a node. A process that
-	// watches all pods anyway passes its own informer.
+	// Pods is the informer of the cluster's pods. Nil makes an informer that only watches pods with a node. A process
+	// that watches all pods anyway passes its own informer.
 	Pods *informer.Shared[*corev1.Pod]
 	// Workers is how many pods are synced, and how many statuses are written, at the same time: 64 by default.
 	Workers int
 	// LeaseEvery is the time between two renewals of a lease: 10 s by default.
 	LeaseEvery time.Duration
-	// EventRate is how many normal events are recorded per second for all nodes together. Warnings are not limited. 0 means 20; a
-	// negative rate records none.
+	// EventRate is how many normal events are recorded per second for all nodes together. Warnings are not limited. 0
+	// means 20; a negative rate records none.
 	EventRate float64
 	// As returns the context for a node's requests, so that a transport can see the node. Nil uses the given context.
 	As     func(ctx context.Context, node string) context.Context

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/internal/kubelet/worker"
 )
 
-// rooms counts the resources that the pods of each node have. Adding them up for each admission would cost more than everything
-// else for that pod.
+// rooms counts the resources that the pods of each node have. Adding them up for each admission would cost more than
+// everything else for that pod.
 type rooms struct {
 	each gate.Room
 

@@ -18,7 +18,8 @@ type Rotation struct {
 	Files int
 }
 
-// Rotate renames a log that has grown too large, and removes the oldest ones. reopen must make the writer open a new file.
+// Rotate renames a log that has grown too large, and removes the oldest ones. reopen must make the writer open a new
+// file.
 func (r Rotation) Rotate(path string, reopen func() error) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

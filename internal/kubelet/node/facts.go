@@ -91,8 +91,8 @@ func (f *Facts) arch() string {
 	return runtime.GOARCH
 }
 
-// fill sets the parts of a status that the kubelet owns. Other conditions stay, and so does the capacity of other resources: administrators and
-// operators announce extended resources in it.
+// fill sets the parts of a status that the kubelet owns. Other conditions stay, and so does the capacity of other
+// resources: administrators and operators announce extended resources in it.
 func (f *Facts) fill(s *corev1.NodeStatus, now time.Time) {
 	capacity := corev1.ResourceList{}
 	maps.Copy(capacity, f.Capacity)

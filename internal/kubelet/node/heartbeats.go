@@ -49,8 +49,8 @@ type heartbeat struct {
 	renewedAt time.Time
 }
 
-// alive notes that a lease was renewed. After a long silence the status is written too, because the node may have been marked
-// unreachable.
+// alive notes that a lease was renewed. After a long silence the status is written too, because the node may have been
+// marked unreachable.
 func (h *heartbeat) alive(every time.Duration) {
 	now := time.Now().Round(0)
 	if !h.renewedAt.IsZero() && now.Sub(h.renewedAt) > 2*every {
@@ -135,8 +135,8 @@ func (h *Heartbeats) beat(ctx context.Context, writer int) error {
 	return nil
 }
 
-// together moves a time to when others are due as well: a few renewals one after the other need much less time of the processor than one
-// each few milliseconds, each of which wakes everything on its way.
+// together moves a time to when others are due as well: a few renewals one after the other need much less time of the
+// processor than one each few milliseconds, each of which wakes everything on its way.
 func together(d time.Duration) time.Duration {
 	const every = 200 * time.Millisecond
 	return (d + every/2).Truncate(every)
@@ -145,7 +145,8 @@ func together(d time.Duration) time.Duration {
 // renewAgain is how soon a renewal that failed is repeated.
 const renewAgain = time.Second
 
-// renewUntil renews a lease, and repeats what fails as long as nothing else is due. It returns whether the lease is renewed.
+// renewUntil renews a lease, and repeats what fails as long as nothing else is due. It returns whether the lease is
+// renewed.
 func (h *Heartbeats) renewUntil(ctx context.Context, i int, due time.Time) bool {
 	err := h.renew(ctx, i)
 	if err != nil && ctx.Err() == nil {

@@ -1,8 +1,8 @@
 // Package plugins finds the plugins of a node, which register by a socket in the kubelet's directory plugins_registry.
 //
-// What is guaranteed: a plugin whose socket appears is asked who it is, handed to the handler of its type, and told whether it was
-// accepted; it is taken from the handler when its socket disappears or is another one. One that is refused, or does not answer, is asked again
-// after ever longer pauses. Handlers are called one at a time.
+// What is guaranteed: a plugin whose socket appears is asked who it is, handed to the handler of its type, and told
+// whether it was accepted; it is taken from the handler when its socket disappears or is another one. One that is
+// refused, or does not answer, is asked again after ever longer pauses. Handlers are called one at a time.
 //
 // What may not be assumed: that a plugin whose socket is there answers.
 package plugins

@@ -13,7 +13,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Serve answers at a socket until ctx ends. Files at its path are replaced, and its directory is made. A socket that somebody removes is made again.
+// Serve answers at a socket until ctx ends. Files at its path are replaced, and its directory is made. A socket that
+// somebody removes is made again.
 func Serve(ctx context.Context, socket string, register func(grpc.ServiceRegistrar)) error {
 	listener, err := listen(ctx, socket)
 	if err != nil {

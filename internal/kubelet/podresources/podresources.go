@@ -1,7 +1,7 @@
 // Package podresources tells agents of a node which devices its pods have (Kubernetes' pod resources API, v1).
 //
-// What is guaranteed: the pods are those that were admitted and have not ended, each with its sidecars and containers. Whoever may open the
-// socket may ask.
+// What is guaranteed: the pods are those that were admitted and have not ended, each with its sidecars and containers.
+// Whoever may open the socket may ask.
 //
 // What may not be assumed: that CPUs and memory are listed, because containers get none for themselves.
 package podresources

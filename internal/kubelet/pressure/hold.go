@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Hold keeps pressure conditions for a while after the shortage has ended, so that pods do not return too soon. Its zero value
-// has no conditions.
+// Hold keeps pressure conditions for a while after the shortage has ended, so that pods do not return too soon. Its
+// zero value has no conditions.
 type Hold struct {
 	mu    sync.Mutex // guards until
 	until map[corev1.NodeConditionType]time.Time

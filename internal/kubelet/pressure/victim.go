@@ -31,8 +31,8 @@ func priority(pod *corev1.Pod) int32 {
 	return *pod.Spec.Priority
 }
 
-// Victim returns the pod to evict, or nil. Pods above their request come first, then lower priorities, then those farthest above
-// their request.
+// Victim returns the pod to evict, or nil. Pods above their request come first, then lower priorities, then those
+// farthest above their request.
 func Victim(all []Use) *Use {
 	may := slices.DeleteFunc(slices.Clone(all), func(u Use) bool { return u.critical() && u.Static })
 	if len(may) == 0 {

@@ -72,7 +72,8 @@ type crossing struct {
 	soft   bool
 }
 
-// Check returns all shortages, and those because of which a pod must go now, memory first. It ignores signals without a level.
+// Check returns all shortages, and those because of which a pod must go now, memory first. It ignores signals without a
+// level.
 func (w *Watch) Check(levels map[Signal]Level, now time.Time) (all, due []Shortage) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,7 +105,8 @@ func (w *Watch) Check(levels map[Signal]Level, now time.Time) (all, due []Shorta
 	return all, due
 }
 
-// crossedLocked notes whether there is a shortage, and reports whether there is and whether something must be done about it.
+// crossedLocked notes whether there is a shortage, and reports whether there is and whether something must be done
+// about it.
 func (w *Watch) crossedLocked(s *Shortage, capacity uint64, now time.Time) (short, due bool) {
 	at := crossing{s.Signal, s.Soft}
 	enough := s.Least

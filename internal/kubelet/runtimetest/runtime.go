@@ -1,7 +1,7 @@
 // Package runtimetest has a fake container runtime for tests of the kubelet and of what uses it.
 //
-// Its containers behave as the annotations of package hollow say, also in a synctest bubble. It is a complete kubelet.Runtime.
-// What it reports about itself, its images and the usage of containers can be set at any time.
+// Its containers behave as the annotations of package hollow say, also in a synctest bubble. It is a complete
+// kubelet.Runtime. What it reports about itself, its images and the usage of containers can be set at any time.
 //
 // Commands cannot be run in its containers, and nothing listens at a pod's address.
 package runtimetest

@@ -8,8 +8,8 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 )
 
-// Policy is how clients are treated that may not do everything by their name. The zero value asks the API server about all of them, and refuses those
-// without credentials.
+// Policy is how clients are treated that may not do everything by their name. The zero value asks the API server about
+// all of them, and refuses those without credentials.
 type Policy struct {
 	// Anonymous takes requests without credentials as those of system:anonymous.
 	Anonymous bool
@@ -17,7 +17,8 @@ type Policy struct {
 	NoTokens bool
 	// AllowAll does not ask what clients may do.
 	AllowAll bool
-	// KeepUser, KeepAllowed and KeepRefused are how long answers of the API server are used: Kubernetes' times by default.
+	// KeepUser, KeepAllowed and KeepRefused are how long answers of the API server are used: Kubernetes' times by
+	// default.
 	KeepUser, KeepAllowed, KeepRefused time.Duration
 }
 

@@ -22,8 +22,8 @@ const (
 	keepUser, keepAllowed, keepRefused = 2 * time.Minute, 5 * time.Minute, 30 * time.Second
 	// mostKept bounds the users, and the permissions, that are kept.
 	mostKept = 4096
-	// reviewTimeout bounds a question, and mostAsked how many are asked at a time: strangers, each with a token of its own, must not make a node
-	// flood the API server.
+	// reviewTimeout bounds a question, and mostAsked how many are asked at a time: strangers, each with a token of its
+	// own, must not make a node flood the API server.
 	reviewTimeout = 10 * time.Second
 	mostAsked     = 16
 )
@@ -130,8 +130,8 @@ func (v *reviews) allows(r *http.Request, u authenticationv1.UserInfo, verb, sub
 	return review.Status.Allowed, nil
 }
 
-// verbOf returns the verb that a request needs. Commands, terminals and ports need "create", also if a WebSocket asks for them by GET: who may read
-// a node must not run anything on it. (Kubernetes' kubelet asks for "get" then.)
+// verbOf returns the verb that a request needs. Commands, terminals and ports need "create", also if a WebSocket asks
+// for them by GET: who may read a node must not run anything on it. (Kubernetes' kubelet asks for "get" then.)
 func verbOf(r *http.Request) string {
 	for _, path := range []string{"/exec", "/run", "/attach", "/portForward"} {
 		if below(r.URL.Path, path) {

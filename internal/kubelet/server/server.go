@@ -59,7 +59,8 @@ type Options struct {
 	Certificate tls.Certificate
 	// Present returns the certificate for each connection, if it is set. Certificate is not used then.
 	Present func() (*tls.Certificate, error)
-	// Clients has the CA of client certificates. Names are the common names whose clients may do everything; if empty, all may.
+	// Clients has the CA of client certificates. Names are the common names whose clients may do everything; if empty,
+	// all may.
 	Clients *x509.CertPool
 	Names   []string
 	// Reviewer decides about other clients, as Policy says. Nil refuses them.
@@ -84,8 +85,8 @@ type Access struct {
 	Listen string
 	// Certificate is the serving certificate. If empty, a self-signed one is made.
 	Certificate tls.Certificate
-	// Present returns the certificate for each connection, if it is set. It is for certificates that are replaced while the
-	// server runs.
+	// Present returns the certificate for each connection, if it is set. It is for certificates that are replaced while
+	// the server runs.
 	Present func() (*tls.Certificate, error)
 	// Clients has the CA of client certificates. Without it there is no server.
 	Clients *x509.CertPool
@@ -97,8 +98,8 @@ type Access struct {
 	NoDebugging bool
 }
 
-// Open opens the port and returns the Server, which asks by a Reviewer about clients that are not on the list of names. Without a CA for clients it
-// returns nil.
+// Open opens the port and returns the Server, which asks by a Reviewer about clients that are not on the list of names.
+// Without a CA for clients it returns nil.
 func (a *Access) Open(node Node, reviewer *Reviewer, hosts []string, log *slog.Logger) (*Server, error) {
 	if a.Clients == nil {
 		return nil, nil
@@ -220,8 +221,8 @@ func (s *Server) check(r *http.Request) *Problem {
 	return &Problem{http.StatusForbidden, fmt.Sprintf("Forbidden (user=%s, verb=%s, resource=nodes, subresource(s)=%v)", u.Username, verb, subresources)}
 }
 
-// silent discards the log of the streaming library, which logs every end of a stream as an error. Clients get these errors
-// anyway.
+// silent discards the log of the streaming library, which logs every end of a stream as an error. Clients get these
+// errors anyway.
 var silent klog.Logger
 
 // Port returns the port of the server.

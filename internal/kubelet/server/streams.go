@@ -17,8 +17,8 @@ const (
 	creationTime = 30 * time.Second
 )
 
-// session connects a client with a command or a container. It implements the interfaces of the streaming library, and ignores the
-// names that the library passes, because it has them already.
+// session connects a client with a command or a container. It implements the interfaces of the streaming library, and
+// ignores the names that the library passes, because it has them already.
 type session struct {
 	node Node
 	pod  *corev1.Pod

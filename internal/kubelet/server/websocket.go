@@ -16,11 +16,12 @@ import (
 	"k8s.io/streaming/pkg/httpstream/wsstream"
 )
 
-// The WebSocket subprotocols for streams. From v4 on the result is sent as a Status. From v5 on the end of the input is sent too.
+// The WebSocket subprotocols for streams. From v4 on the result is sent as a Status. From v5 on the end of the input is
+// sent too.
 var webSockets = []string{"v5.channel.k8s.io", "v4.channel.k8s.io", "v4.base64.channel.k8s.io", "channel.k8s.io", "base64.channel.k8s.io", ""}
 
-// serveWebSocket serves a session over a WebSocket. The streaming library does this too, but its WebSockets cannot signal the end
-// of the input.
+// serveWebSocket serves a session over a WebSocket. The streaming library does this too, but its WebSockets cannot
+// signal the end of the input.
 func serveWebSocket(w http.ResponseWriter, r *http.Request, o *remotecommand.Options, do func(context.Context, Streams) error) error {
 	conn := wsstream.NewConn(channelsFor(o))
 	conn.SetIdleTimeout(idleTime)

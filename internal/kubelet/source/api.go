@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/informer/delta"
 )
 
-// Server watches the pods that the API server has for a node. It is a loop.Runner, and keeps its pods while the server cannot be
-// reached.
+// Server watches the pods that the API server has for a node. It is a loop.Runner, and keeps its pods while the server
+// cannot be reached.
 type Server struct {
 	store     *delta.UndeltaStore[*corev1.Pod]
 	reflector *informer.Reflector[*corev1.Pod]

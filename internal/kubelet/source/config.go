@@ -25,8 +25,8 @@ const (
 // Operation is the kind of an Update.
 type Operation string
 
-// The operations. Deleted means that a pod must end gracefully, Removed that no source wants it, Reconciled that only its status
-// is not as it should be.
+// The operations. Deleted means that a pod must end gracefully, Removed that no source wants it, Reconciled that only
+// its status is not as it should be.
 const (
 	Added      Operation = "ADD"
 	Updated    Operation = "UPDATE"
@@ -58,8 +58,8 @@ type wanted struct {
 	source Name
 }
 
-// NewConfig returns a Config of sources, none of which has reported yet. tell is called for each change, one at a time and in
-// order.
+// NewConfig returns a Config of sources, none of which has reported yet. tell is called for each change, one at a time
+// and in order.
 func NewConfig(tell func(Update), sources ...Name) *Config {
 	c := &Config{tell: tell, pods: map[Key]wanted{}, seen: map[Name]bool{}}
 	for _, s := range sources {
@@ -162,8 +162,8 @@ func (c *Config) Ready() bool {
 	return true
 }
 
-// SourceOf returns where a wanted pod comes from. What a pod says of itself does not count: anybody who may create a pod could write it.
-// A pod that no source wants, or no longer wants under this UID, has no source.
+// SourceOf returns where a wanted pod comes from. What a pod says of itself does not count: anybody who may create a
+// pod could write it. A pod that no source wants, or no longer wants under this UID, has no source.
 func (c *Config) SourceOf(pod *corev1.Pod) (Name, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -174,14 +174,15 @@ func (c *Config) SourceOf(pod *corev1.Pod) (Name, bool) {
 	return w.source, true
 }
 
-// Static reports whether a wanted pod comes from another source than the API server, so that only this source can delete it.
+// Static reports whether a wanted pod comes from another source than the API server, so that only this source can
+// delete it.
 func (c *Config) Static(pod *corev1.Pod) bool {
 	s, ok := c.SourceOf(pod)
 	return ok && s != API
 }
 
-// Mirror reports whether a pod of the API server claims to be the mirror pod of a static pod. Such a pod is never run: it is shown for a
-// static pod that this node has, and removed if there is none.
+// Mirror reports whether a pod of the API server claims to be the mirror pod of a static pod. Such a pod is never run:
+// it is shown for a static pod that this node has, and removed if there is none.
 func Mirror(pod *corev1.Pod) bool {
 	_, ok := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	return ok

@@ -23,8 +23,8 @@ const (
 	seenAnnotation   = "kubernetes.io/config.seen"
 )
 
-// errNothing is returned for an empty manifest. It may be one that is just being written, so its pods are kept: to stop them, the
-// file must be removed.
+// errNothing is returned for an empty manifest. It may be one that is just being written, so its pods are kept: to stop
+// them, the file must be removed.
 var errNothing = errors.New("no pod in the manifest")
 
 // decode reads the pods of a manifest: one or several YAML or JSON documents, each a Pod or a PodList.

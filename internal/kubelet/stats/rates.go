@@ -18,7 +18,8 @@ type sample struct {
 }
 
 const (
-	// shortest is the shortest useful time between two samples. longest is the longest one that still counts as current.
+	// shortest is the shortest useful time between two samples. longest is the longest one that still counts as
+	// current.
 	shortest = time.Second
 	longest  = 5 * time.Minute
 )

@@ -18,7 +18,8 @@ type metric struct {
 	container        func(*Container) *point
 }
 
-// point is a value, and when it was measured: clients compute rates from these. The zero time means that it does not matter.
+// point is a value, and when it was measured: clients compute rates from these. The zero time means that it does not
+// matter.
 type point struct {
 	value float64
 	at    time.Time
@@ -119,13 +120,13 @@ func (s *Summary) write(w io.Writer, metrics []metric) error {
 }
 
 // write writes the line of a point, if there is one.
-func (s *point) write(b *strings.Builder, name, labels string) {
-	if s == nil {
+func (p *point) write(b *strings.Builder, name, labels string) {
+	if p == nil {
 		return
 	}
-	fmt.Fprintf(b, "%s%s %v", name, labels, s.value)
-	if !s.at.IsZero() {
-		fmt.Fprintf(b, " %d", s.at.UnixMilli())
+	fmt.Fprintf(b, "%s%s %v", name, labels, p.value)
+	if !p.at.IsZero() {
+		fmt.Fprintf(b, " %d", p.at.UnixMilli())
 	}
 	b.WriteByte('\n')
 }

@@ -21,8 +21,8 @@ type backoff struct {
 // until returns when the next attempt may be made. The first attempt has no delay.
 func (b backoff) until(failed time.Time) time.Time { return failed.Add(b.delay) }
 
-// next returns the series after one more failure. The series starts again at the initial delay if there was no failure for long
-// enough.
+// next returns the series after one more failure. The series starts again at the initial delay if there was no failure
+// for long enough.
 func (b backoff) next(limits Backoff, failed time.Time) backoff {
 	if b.delay == 0 || failed.Sub(b.since) > 2*limits.Max {
 		return backoff{limits.Initial, failed}

@@ -121,8 +121,8 @@ func (d describer) absent(c *corev1.Container, s, before *corev1.ContainerStatus
 	}
 }
 
-// vanished reports whether the last status of a container that is gone is kept. That is so for init containers, which the runtime
-// may have removed, and for all containers once the pod has ended.
+// vanished reports whether the last status of a container that is gone is kept. That is so for init containers, which
+// the runtime may have removed, and for all containers once the pod has ended.
 func (d describer) vanished(before *corev1.ContainerStatus, initial bool) bool {
 	return d.record.ended || demand.Finished(d.pod.Status.Phase) || initial && before.State.Terminated != nil && d.initialized()
 }

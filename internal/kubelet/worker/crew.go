@@ -25,15 +25,15 @@ type Options struct {
 	Wanted func(Key) (*corev1.Pod, bool)
 	// Report takes a pod's new status and does not block. When finished is set, no container of the pod runs any more.
 	Report func(pod *corev1.Pod, status *corev1.PodStatus, finished bool)
-	// Terminated is told once of each run of a container that has ended. The kind of the container is "container", "init_container" or
-	// "ephemeral_container". Nil is not told.
+	// Terminated is told once of each run of a container that has ended. The kind of the container is "container",
+	// "init_container" or "ephemeral_container". Nil is not told.
 	Terminated func(kind string, end *corev1.ContainerStateTerminated)
 	// Addresses returns the addresses of a node.
 	Addresses func(node string) []string
 	// Admit decides whether the node accepts a pod. Nil accepts all.
 	Admit func(context.Context, *corev1.Pod) *Rejection
-	// Resize decides whether the node has room for a pod whose resources have changed. If it has not, the reason is Deferred or
-	// Infeasible. Nil accepts every resize.
+	// Resize decides whether the node has room for a pod whose resources have changed. If it has not, the reason is
+	// Deferred or Infeasible. Nil accepts every resize.
 	Resize func(*corev1.Pod) *Rejection
 	// Furnish prepares volumes and environments. Nil prepares nothing.
 	Furnish Furnisher
@@ -41,11 +41,13 @@ type Options struct {
 	Health func(pod *corev1.Pod, c *corev1.Container) []corev1.ResourceStatus
 	// Record records events. Nil drops them.
 	Record loop.Recorder
-	// Workers is how many pods are synced at the same time: 64 by default. Those that wait for an image, a hook or a volume do not count.
+	// Workers is how many pods are synced at the same time: 64 by default. Those that wait for an image, a hook or a
+	// volume do not count.
 	Workers int
 	// Logs is the directory of container logs.
 	Logs string
-	// Backoff delays the restart of crashed containers and the retry of failed pulls. The defaults are 10 s and 5 minutes.
+	// Backoff delays the restart of crashed containers and the retry of failed pulls. The defaults are 10 s and 5
+	// minutes.
 	Backoff Backoff
 	// Gone is called when nothing of a pod is left on the node.
 	Gone    func(Key)

@@ -168,8 +168,8 @@ type stuck struct {
 	freed, unprepared atomic.Bool
 }
 
-func (f *stuck) Prepare(context.Context, *corev1.Pod) error {
-	if f.unprepared.Load() {
+func (s *stuck) Prepare(context.Context, *corev1.Pod) error {
+	if s.unprepared.Load() {
 		return errors.New("the volume cannot be updated")
 	}
 	return nil
@@ -182,8 +182,8 @@ func (*stuck) Credentials(context.Context, *corev1.Pod, string) ([]container.Cre
 	return nil, nil
 }
 
-func (f *stuck) Release(context.Context, worker.Key, string) error {
-	if f.freed.Load() {
+func (s *stuck) Release(context.Context, worker.Key, string) error {
+	if s.freed.Load() {
 		return nil
 	}
 	return errors.New("the driver does not answer")
@@ -285,7 +285,8 @@ func TestProbesOfReplacedContainersAreForgotten(t *testing.T) {
 	})
 }
 
-// TestAContainerThatCannotBeMadeIsTriedWithGrowingDelays although each failure changes the status, and each change of the status leads to a sync.
+// TestAContainerThatCannotBeMadeIsTriedWithGrowingDelays although each failure changes the status, and each change of
+// the status leads to a sync.
 func TestAContainerThatCannotBeMadeIsTriedWithGrowingDelays(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.noCreates = true

@@ -8,8 +8,9 @@ import (
 	"github.com/millrace/millrace/queue"
 )
 
-// detachable is one sync of a pod in a goroutine of its own. A worker waits for it until the sync needs something whose length others
-// choose: an image, a hook, a volume. From then on the sync is detached: it goes on alone, and the worker serves other pods.
+// detachable is one sync of a pod in a goroutine of its own. A worker waits for it until the sync needs something whose
+// length others choose: an image, a hook, a volume. From then on the sync is detached: it goes on alone, and the worker
+// serves other pods.
 type detachable struct {
 	detached, ended chan struct{} // closed
 	alone           bool          // detached is closed; written by the sync's goroutine, and read by others once ended is closed
@@ -77,7 +78,8 @@ func (c *Crew) runSync(ctx context.Context, key Key, d *detachable) {
 	})
 }
 
-// settle does for a sync without a worker what the loop does for others: it schedules the next one, later and later while they fail.
+// settle does for a sync without a worker what the loop does for others: it schedules the next one, later and later
+// while they fail.
 func (c *Crew) settle(ctx context.Context, key Key, d *detachable) {
 	if ctx.Err() != nil {
 		return

@@ -1,5 +1,5 @@
-// Package worker runs pods: it makes the sandbox and the containers that a pod's definition asks for, and reports the pod's
-// status. It works the same with real and with fake containers.
+// Package worker runs pods: it makes the sandbox and the containers that a pod's definition asks for, and reports the
+// pod's status. It works the same with real and with fake containers.
 //
 // Guarantees:
 //
@@ -10,5 +10,6 @@
 //   - Graceful: a container gets the pod's grace period before it is killed, and the pod is deleted from the API only
 //     after all its containers have ended.
 //   - Final: a pod that has succeeded or failed never starts a container again.
-//   - Independent: no step waits for the API server. Reporter writes the statuses; a newer status replaces one that still waits.
+//   - Independent: no step waits for the API server. Reporter writes the statuses; a newer status replaces one that
+//     still waits.
 package worker

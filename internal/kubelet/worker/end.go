@@ -108,8 +108,8 @@ func isInit(pod *corev1.Pod, name string) bool {
 	return false
 }
 
-// kill stops a container in the background: the preStop hook first, then the runtime's stop. The pod is synced again when the
-// container has stopped.
+// kill stops a container in the background: the preStop hook first, then the runtime's stop. The pod is synced again
+// when the container has stopped.
 func (t *syncTask) kill(ctx context.Context, c *corev1.Container, run *container.Container, grace time.Duration, why string) {
 	by := t.now.Add(grace)
 	if !t.record.beginStop(run.ID, by) {
@@ -138,7 +138,8 @@ func (t *syncTask) kill(ctx context.Context, c *corev1.Container, run *container
 	})
 }
 
-// removePod stops the containers of a pod that is no longer wanted, and then removes them. It returns true once nothing is left.
+// removePod stops the containers of a pod that is no longer wanted, and then removes them. It returns true once nothing
+// is left.
 func (c *Crew) removePod(ctx context.Context, key Key, r *record, d *detachable) (bool, error) {
 	pod := r.lastDefinition
 	if pod == nil {

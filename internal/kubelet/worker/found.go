@@ -15,7 +15,8 @@ func (c *Crew) Found(found *container.Pod) {
 		c.loop.Add(key)
 		return
 	}
-	// A slash cannot be in a pod's name, so no source wants this key, and the pod that has the real name is not disturbed.
+	// A slash cannot be in a pod's name, so no source wants this key, and the pod that has the real name is not
+	// disturbed.
 	key.Name += "/" + string(found.UID)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -35,8 +36,8 @@ func (c *Crew) Has(uid types.UID) bool {
 	return ok
 }
 
-// Admitted reports whether a pod was admitted and has not ended. Of a pod that was not synced yet its status tells: a kubelet that
-// restarts must not give away what running pods have.
+// Admitted reports whether a pod was admitted and has not ended. Of a pod that was not synced yet its status tells: a
+// kubelet that restarts must not give away what running pods have.
 func (c *Crew) Admitted(pod *corev1.Pod) bool {
 	switch c.standing(pod) {
 	case undecided:

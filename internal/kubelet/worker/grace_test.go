@@ -12,7 +12,8 @@ import (
 	"github.com/millrace/millrace/internal/kubelet/worker"
 )
 
-// Each cause ends a pod with the grace that Kubernetes gives for it. Until the containers have stopped, the pod has not failed.
+// Each cause ends a pod with the grace that Kubernetes gives for it. Until the containers have stopped, the pod has not
+// failed.
 func TestAPodHasFailedWhenItsContainersHaveStopped(t *testing.T) {
 	evict := func(within time.Duration) func(*stage) {
 		return func(s *stage) {

@@ -25,8 +25,8 @@ const longestAnswer = 10 << 10
 
 var errNoAddress = errors.New("the pod has no address yet")
 
-// handle runs a probe: inside the container, or over the network from the node. The message says why it has failed; that of a probe that has succeeded is
-// a warning.
+// handle runs a probe: inside the container, or over the network from the node. The message says why it has failed;
+// that of a probe that has succeeded is a warning.
 func (c *Crew) handle(ctx context.Context, pod *corev1.Pod, of *corev1.Container, id string, h *corev1.ProbeHandler) (bool, string, error) {
 	if h.Exec != nil {
 		out, err := c.Runtime.Exec(ctx, id, h.Exec.Command)

@@ -10,7 +10,8 @@ import (
 	"github.com/millrace/millrace/internal/demand"
 )
 
-// postStart runs a container's postStart hook. If the hook fails, the container is stopped and restarted as after any failure.
+// postStart runs a container's postStart hook. If the hook fails, the container is stopped and restarted as after any
+// failure.
 func (t *syncTask) postStart(ctx context.Context, c *corev1.Container, id string) {
 	t.worker.detach()
 	err := t.crew.hook(ctx, t.pod, c, id, t.podIP(), c.Lifecycle.PostStart)

@@ -25,7 +25,8 @@ func (t *syncTask) image(ctx context.Context, c *corev1.Container) (string, bool
 	return t.imageFor(ctx, c, c.Image, c.ImagePullPolicy)
 }
 
-// volumeImages finds or pulls the images that a container mounts as volumes, by the volume's name. It returns false if the container must wait.
+// volumeImages finds or pulls the images that a container mounts as volumes, by the volume's name. It returns false if
+// the container must wait.
 func (t *syncTask) volumeImages(ctx context.Context, c *corev1.Container) (map[string]string, bool) {
 	var refs map[string]string
 	for i := range t.pod.Spec.Volumes {

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/kubelet/container"
 )
 
-// initialized reports whether an ordinary container was started in the current sandbox. From then on init containers are not run
-// again.
+// initialized reports whether an ordinary container was started in the current sandbox. From then on init containers
+// are not run again.
 func (k *known) initialized() bool {
 	s := k.state.Sandbox()
 	if s == nil {

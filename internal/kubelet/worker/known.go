@@ -10,11 +10,12 @@ import (
 	"github.com/millrace/millrace/internal/kubelet/container"
 )
 
-// shortestGrace is the grace period of a pod that asks for none: even then its containers are told to stop before they are killed.
+// shortestGrace is the grace period of a pod that asks for none: even then its containers are told to stop before they
+// are killed.
 const shortestGrace = time.Second
 
-// known is what one sync of a pod knows: its definition, what the runtime has of it now, and what this process remembers. Its methods
-// answer questions and change nothing.
+// known is what one sync of a pod knows: its definition, what the runtime has of it now, and what this process
+// remembers. Its methods answer questions and change nothing.
 type known struct {
 	crew   *Crew
 	key    Key
@@ -105,8 +106,9 @@ func (k *known) nextAttempt(name string) int32 {
 	return next
 }
 
-// startDelay returns how long a container that could not be started still waits. Every change of the pod leads to a sync, also the status
-// that says why it could not be started; where the reason names something new each time, nothing else would slow the attempts down.
+// startDelay returns how long a container that could not be started still waits. Every change of the pod leads to a
+// sync, also the status that says why it could not be started; where the reason names something new each time, nothing
+// else would slow the attempts down.
 func (k *known) startDelay(name string) time.Duration {
 	series, ok := k.record.starts[name]
 	if !ok {

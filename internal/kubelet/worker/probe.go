@@ -37,7 +37,8 @@ type tally struct {
 	count int32
 }
 
-// prober runs the probes of all containers. They share one queue with one timer, and each has a goroutine while it runs.
+// prober runs the probes of all containers. They share one queue with one timer, and each has a goroutine while it
+// runs.
 type prober struct {
 	crew  *Crew
 	queue *queue.Queue[probing]
@@ -190,8 +191,8 @@ func (p *prober) probe(ctx context.Context, key probing) error {
 	return nil
 }
 
-// subject returns the pod, the run and the record of a probe. The run is nil if it has ended. For network probes the run is taken
-// from memory, so a runtime that hangs does not stop them.
+// subject returns the pod, the run and the record of a probe. The run is nil if it has ended. For network probes the
+// run is taken from memory, so a runtime that hangs does not stop them.
 func (p *prober) subject(ctx context.Context, key probing) (*corev1.Pod, *container.Container, *record, error) {
 	pod, ok := p.crew.Wanted(key.key)
 	if !ok || find(pod, key.name) == nil {

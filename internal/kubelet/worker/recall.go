@@ -10,8 +10,9 @@ import (
 // Evicted is the reason of a pod that the node has ended because a resource ran short.
 const Evicted = "Evicted"
 
-// recall takes over what an earlier kubelet process knew of the pod: it reads the reported status and the runtime, once for each record,
-// before anything is decided. A probe's verdict counts only for the run that it was about. docs/kubelet-restart.md lists every field.
+// recall takes over what an earlier kubelet process knew of the pod: it reads the reported status and the runtime, once
+// for each record, before anything is decided. A probe's verdict counts only for the run that it was about.
+// docs/kubelet-restart.md lists every field.
 func (t *syncTask) recall() {
 	if t.record.recalled {
 		return
@@ -29,7 +30,8 @@ func (t *syncTask) recall() {
 	}
 }
 
-// recallVerdict takes over whether a running container has started and is ready. Failures are counted anew, as Kubernetes does.
+// recallVerdict takes over whether a running container has started and is ready. Failures are counted anew, as
+// Kubernetes does.
 func (t *syncTask) recallVerdict(told *corev1.ContainerStatus) {
 	run := t.state.Container(told.Name)
 	if told.State.Running == nil || run == nil || run.State != container.Running || run.ID != told.ContainerID {

@@ -13,9 +13,9 @@ import (
 	"github.com/millrace/millrace/internal/kubelet/container"
 )
 
-// record is what the kubelet remembers of a pod between two syncs. It may be lost at any time: the runtime and the pod's status
-// in the API have all that is needed, and docs/kubelet-restart.md says of each field how it comes back. Only the running syncTask of the
-// key uses the fields above the atomic ones.
+// record is what the kubelet remembers of a pod between two syncs. It may be lost at any time: the runtime and the
+// pod's status in the API have all that is needed, and docs/kubelet-restart.md says of each field how it comes back.
+// Only the running syncTask of the key uses the fields above the atomic ones.
 type record struct {
 	uid types.UID
 	// lastDefinition is kept while the pod's end may need it after the pod was deleted.
@@ -45,7 +45,8 @@ type record struct {
 	ends map[string]runEnd
 	// retry is the back-off of syncs that have failed after they were detached.
 	retry backoff
-	// crashes, pulls and starts are the back-offs of runs that have failed, of images, and of runs that could not be started, by container, image and container.
+	// crashes, pulls and starts are the back-offs of runs that have failed, of images, and of runs that could not be
+	// started, by container, image and container.
 	crashes, pulls, starts map[string]backoff
 
 	eviction atomic.Pointer[Rejection] // why the pod is evicted, or nil
@@ -75,8 +76,8 @@ type runEnd struct {
 	at time.Time
 }
 
-// endOf returns when a run ended. The age of the end is computed once, when it is first seen. Later changes of the wall clock do
-// not change any back-off.
+// endOf returns when a run ended. The age of the end is computed once, when it is first seen. Later changes of the wall
+// clock do not change any back-off.
 func (r *record) endOf(run *container.Container, now time.Time) time.Time {
 	if e, ok := r.ends[run.Name]; ok && e.id == run.ID {
 		return e.at
@@ -92,8 +93,8 @@ func (r *record) endOf(run *container.Container, now time.Time) time.Time {
 // wait is the reason and message of a waiting container.
 type wait struct{ reason, message string }
 
-// verdict holds the results of probes and hooks for a running container. A pod has few of them, so a slice is used: a map would
-// be ten times as large.
+// verdict holds the results of probes and hooks for a running container. A pod has few of them, so a slice is used: a
+// map would be ten times as large.
 type verdict struct {
 	id string
 	// begun is set once the container was started, even if it does not run yet.
@@ -171,7 +172,8 @@ func (r *record) dropVerdictLocked(id string) {
 	r.verdicts = slices.DeleteFunc(r.verdicts, func(v verdict) bool { return v.id == id })
 }
 
-// beginStop notes that a container is being stopped. It returns false if a stop is already under way that ends no later.
+// beginStop notes that a container is being stopped. It returns false if a stop is already under way that ends no
+// later.
 func (r *record) beginStop(id string, by time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

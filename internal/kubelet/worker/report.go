@@ -27,8 +27,8 @@ type ReporterOptions struct {
 	As func(ctx context.Context, node string) context.Context
 }
 
-// Reporter writes pod statuses to the API server: only the newest status of each pod, in one request. While the server cannot be
-// reached it keeps trying. It also completes the deletion of pods that have ended. It is a loop.Runner.
+// Reporter writes pod statuses to the API server: only the newest status of each pod, in one request. While the server
+// cannot be reached it keeps trying. It also completes the deletion of pods that have ended. It is a loop.Runner.
 type Reporter struct {
 	ReporterOptions
 	loop *loop.Loop
@@ -131,8 +131,8 @@ func (r *Reporter) write(ctx context.Context, key Key, next report) error {
 	return r.Remove(ctx, next.pod)
 }
 
-// upToDate returns the pod with the resource version of our last write if the cache does not have that write yet. The two
-// versions differ only in the status, so writes of other clients still lead to a conflict.
+// upToDate returns the pod with the resource version of our last write if the cache does not have that write yet. The
+// two versions differ only in the status, so writes of other clients still lead to a conflict.
 func (r *Reporter) upToDate(key Key, cached *corev1.Pod) *corev1.Pod {
 	r.mu.Lock()
 	v, ok := r.written[key]
@@ -151,8 +151,8 @@ func (r *Reporter) update(ctx context.Context, pod *corev1.Pod, status *corev1.P
 	return r.Kube.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, &next, metav1.UpdateOptions{})
 }
 
-// overwrite reads the pod again and writes the status. It returns no pod if the pod was replaced, because there is nothing to
-// write then.
+// overwrite reads the pod again and writes the status. It returns no pod if the pod was replaced, because there is
+// nothing to write then.
 func (r *Reporter) overwrite(ctx context.Context, key Key, next report) (*corev1.Pod, error) {
 	now, err := r.Kube.CoreV1().Pods(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 // retryResize is the delay before a resize is tried again that had no room or failed.
 const retryResize = 10 * time.Second
 
-// resize applies the resources that the pod asks for, as far as the node grants them. After it, t.pod has the granted resources.
+// resize applies the resources that the pod asks for, as far as the node grants them. After it, t.pod has the granted
+// resources.
 func (t *syncTask) resize(ctx context.Context) {
 	if !t.resizing() {
 		return
@@ -44,8 +45,8 @@ func (k *known) resizing() bool {
 		conditionOf(reported, corev1.PodResizeInProgress) != nil
 }
 
-// sizesTold returns the resources that are in force according to the reported status. They were granted before. Containers
-// without a reported status have the resources of their definition.
+// sizesTold returns the resources that are in force according to the reported status. They were granted before.
+// Containers without a reported status have the resources of their definition.
 func (k *known) sizesTold() *sizing {
 	z := &sizing{granted: sizes{}, inForce: sizes{}, replaced: map[string]string{}}
 	reported := k.reported()

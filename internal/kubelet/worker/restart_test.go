@@ -78,7 +78,8 @@ func TestARunThatBeganWhileTheKubeletWasAwayIsProbedFromTheStart(t *testing.T) {
 	})
 }
 
-// An eviction that was reported goes on: else the containers that have stopped already would be started again, or count as having succeeded.
+// An eviction that was reported goes on: else the containers that have stopped already would be started again, or count
+// as having succeeded.
 func TestAnEvictionGoesOnAfterARestart(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		pod := newPod("uid", "stop-delay", "20s")
@@ -123,7 +124,8 @@ func TestAPodCountsAsAdmittedBeforeItsFirstSync(t *testing.T) {
 	}
 }
 
-// The volumes of a running container were made ready by an earlier kubelet. That they cannot be updated now keeps nothing from restarting.
+// The volumes of a running container were made ready by an earlier kubelet. That they cannot be updated now keeps
+// nothing from restarting.
 func TestAfterARestartPodsKeepTheVolumesThatTheyHave(t *testing.T) {
 	playWith(t, worker.Options{Furnish: &stuck{}}, func(t *testing.T, s *stage) {
 		pod := newPod("uid", "run-for.main", "10m", "run-for.other", "1000h")
@@ -168,7 +170,8 @@ func (s *stage) Pod(ctx context.Context, uid types.UID) (container.Pod, error) {
 	return pod, err
 }
 
-// The definition of a pod that was deleted while the kubelet was away is lost. What its end needs is kept with its containers.
+// The definition of a pod that was deleted while the kubelet was away is lost. What its end needs is kept with its
+// containers.
 func TestAPodThatWasDeletedMeanwhileEndsWithItsOwnGrace(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.keptGrace = time.Minute // longer than the default

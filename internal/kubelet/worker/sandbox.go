@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/internal/kubelet/container"
 )
 
-// sandbox ensures that the pod has a ready sandbox. It makes none, without an error, while containers of an earlier sandbox are
-// still ending.
+// sandbox ensures that the pod has a ready sandbox. It makes none, without an error, while containers of an earlier
+// sandbox are still ending.
 func (t *syncTask) sandbox(ctx context.Context) error {
 	if err := t.prepare(ctx); err != nil {
 		return err

@@ -12,8 +12,8 @@ var resizable = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 // sizes are the resources of containers, by container name.
 type sizes map[string]corev1.ResourceRequirements
 
-// sizing is a resize that is under way: the pod asks for something that is not granted yet, or was granted something that not all
-// containers have yet. A kubelet that restarts decides again, from the reported statuses.
+// sizing is a resize that is under way: the pod asks for something that is not granted yet, or was granted something
+// that not all containers have yet. A kubelet that restarts decides again, from the reported statuses.
 type sizing struct {
 	granted, inForce sizes
 	// replaced has the runs that must end so that their containers get the granted resources.

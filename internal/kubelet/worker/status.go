@@ -14,7 +14,8 @@ import (
 	"github.com/millrace/millrace/internal/kubelet/container"
 )
 
-// describer describes a pod: it computes the status from what is known. It changes nothing, so a status can be described at any time.
+// describer describes a pod: it computes the status from what is known. It changes nothing, so a status can be
+// described at any time.
 type describer struct{ *known }
 
 // reportStatus reports the status if it has changed, or if the pod's end is still to be reported.
@@ -40,9 +41,9 @@ func (t *syncTask) reportStatus() {
 	t.crew.Report(t.pod, status, ended)
 }
 
-// statusOverwritten reports whether the API shows another status than the one reported, although the pod was written since. The
-// other writer may have come later (the node lifecycle controller marks pods of a silent node) or earlier. Reporting again does
-// no harm in either case.
+// statusOverwritten reports whether the API shows another status than the one reported, although the pod was written
+// since. The other writer may have come later (the node lifecycle controller marks pods of a silent node) or earlier.
+// Reporting again does no harm in either case.
 func (t *syncTask) statusOverwritten() bool {
 	if t.record.status == nil {
 		return false
@@ -99,8 +100,9 @@ func (d describer) status(before *corev1.PodStatus) *corev1.PodStatus {
 	return s
 }
 
-// conclude reports the pod's end only when no container runs any more: until then somebody may still use what the pod has. Its conditions
-// say earlier that it is not ready, and that it is being evicted; from the latter a kubelet that restarts knows that it must go on.
+// conclude reports the pod's end only when no container runs any more: until then somebody may still use what the pod
+// has. Its conditions say earlier that it is not ready, and that it is being evicted; from the latter a kubelet that
+// restarts knows that it must go on.
 func (d describer) conclude(s, before *corev1.PodStatus) {
 	if why := d.record.eviction.Load(); why != nil {
 		evicted := d.condition(corev1.DisruptionTarget, finding{true, corev1.PodReasonTerminationByKubelet, why.Message}, before)

@@ -14,8 +14,8 @@ import (
 // refresh is how often a pod is synced when nothing has happened. The sources of its volumes may have changed.
 const refresh = time.Minute
 
-// syncTask is one sync of a pod: it decides from what is known, acts, and reports the status. A [describer] and a syncTask use [known],
-// which uses neither of them, and only the syncTask changes anything.
+// syncTask is one sync of a pod: it decides from what is known, acts, and reports the status. A [describer] and a
+// syncTask use [known], which uses neither of them, and only the syncTask changes anything.
 type syncTask struct {
 	known
 	// worker is told before the sync waits for something that may take long. It may be nil.
@@ -81,7 +81,8 @@ func (t *syncTask) act(ctx context.Context) error {
 	return t.startInterruptibly(ctx)
 }
 
-// startInterruptibly starts containers. It is canceled when the pod must end, because pulls and mounts may take minutes.
+// startInterruptibly starts containers. It is canceled when the pod must end, because pulls and mounts may take
+// minutes.
 func (t *syncTask) startInterruptibly(ctx context.Context) error {
 	t.record.interruptible.Store(true)
 	defer t.record.interruptible.Store(false)

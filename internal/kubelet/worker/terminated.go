@@ -2,7 +2,8 @@ package worker
 
 import corev1 "k8s.io/api/core/v1"
 
-// tellTerminated tells Terminated of the runs of containers that have ended and that the status before did not know as ended.
+// tellTerminated tells Terminated of the runs of containers that have ended and that the status before did not know as
+// ended.
 func (t *syncTask) tellTerminated(before, now *corev1.PodStatus) {
 	if t.crew.Terminated == nil {
 		return

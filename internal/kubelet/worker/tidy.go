@@ -6,8 +6,8 @@ import (
 	"github.com/millrace/millrace/internal/kubelet/container"
 )
 
-// kept is how many runs of a container and how many sandboxes of a pod are kept for logs and statuses: the current one and the
-// one before.
+// kept is how many runs of a container and how many sandboxes of a pod are kept for logs and statuses: the current one
+// and the one before.
 const kept = 2
 
 // tidy removes older runs and sandboxes.

@@ -29,8 +29,8 @@ func (s *Server) newAnswerer() *answerer {
 	return &answerer{zone: s.zone, probes: &s.probes, reply: reply{ttl: s.ttl()}}
 }
 
-// answer returns the reply to a request, of at most limit bytes. It is valid until the next call. If an upstream server must be
-// asked, there is no reply; or it has only CNAMEs, and the name to which they lead is returned too.
+// answer returns the reply to a request, of at most limit bytes. It is valid until the next call. If an upstream server
+// must be asked, there is no reply; or it has only CNAMEs, and the name to which they lead is returned too.
 func (a *answerer) answer(q *query, limit int) (reply []byte, alias string) {
 	if code, refused := q.refusal(); refused {
 		return a.plain(q, code), ""

@@ -20,8 +20,8 @@ import (
 	"github.com/millrace/millrace/millracetest"
 )
 
-// Names are answered from the last known state for ten minutes without the API. Afterwards the changes of meanwhile are answered, and the
-// service by which pods find the server is not written again.
+// Names are answered from the last known state for ten minutes without the API. Afterwards the changes of meanwhile are
+// answered, and the service by which pods find the server is not written again.
 func TestTenMinutesWithoutTheAPI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := millracetest.API(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/millrace/millrace/internal/network/dns"
 )
 
-// BenchmarkQuestions asks for the addresses of services over loopback, 32 questions at a time, and reports the p99 latency.
-// Clients and server share the processors.
+// BenchmarkQuestions asks for the addresses of services over loopback, 32 questions at a time, and reports the p99
+// latency. Clients and server share the processors.
 func BenchmarkQuestions(b *testing.B) {
 	const askers, names = 32, 100
 	var questions [][]byte

@@ -9,8 +9,8 @@ import (
 	wire "github.com/miekg/dns"
 )
 
-// The longest times for which these are kept: an answer, a negative answer, and an expired answer that is used when no upstream server can
-// be reached.
+// The longest times for which these are kept: an answer, a negative answer, and an expired answer that is used when no
+// upstream server can be reached.
 const (
 	longestAnswer   = time.Hour
 	longestNegative = 30 * time.Minute

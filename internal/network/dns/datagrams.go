@@ -92,7 +92,8 @@ func (d datagram) reply(packed []byte) {
 	_, _, _ = d.conn.WriteMsgUDPAddrPort(packed, d.source, d.from) // clients repeat unanswered requests
 }
 
-// sources converts control messages of requests to those of replies. Nearly all are the same as the one before, so that one is kept.
+// sources converts control messages of requests to those of replies. Nearly all are the same as the one before, so that
+// one is kept.
 type sources struct{ request, reply []byte }
 
 func (s *sources) of(control []byte) []byte {

@@ -18,8 +18,8 @@ func (s *Server) WaitServices(ctx context.Context, version string) error {
 	return s.zone.services.WaitFor(ctx, version)
 }
 
-// WaitSlices waits until the server's informer has a version of the slices that it selects: those that are marked as slices of headless
-// services, or those that somebody else than Kubernetes' controller has made.
+// WaitSlices waits until the server's informer has a version of the slices that it selects: those that are marked as
+// slices of headless services, or those that somebody else than Kubernetes' controller has made.
 func (s *Server) WaitSlices(ctx context.Context, version string, marked bool) error {
 	if marked {
 		return s.zone.slices[0].WaitFor(ctx, version)
@@ -45,8 +45,8 @@ func (s *Server) Answer(t testing.TB, request *wire.Msg) *wire.Msg {
 	return s.newAnswerer().ask(t, request)
 }
 
-// Answerer returns a function that answers requests as bytes, one after the other with the same memory. It returns nothing for what is malformed, and
-// for what an upstream server must answer.
+// Answerer returns a function that answers requests as bytes, one after the other with the same memory. It returns
+// nothing for what is malformed, and for what an upstream server must answer.
 func (s *Server) Answerer() func(request []byte, limit int) []byte {
 	answers := s.newAnswerer()
 	var q query

@@ -16,7 +16,8 @@ import (
 	"github.com/millrace/millrace/internal/network/dns"
 )
 
-// Whatever is asked, the answer can be read, is not longer than the client accepts, and leaves nothing in the memory for the next one.
+// Whatever is asked, the answer can be read, is not longer than the client accepts, and leaves nothing in the memory
+// for the next one.
 func FuzzAnswers(f *testing.F) {
 	s := newStage(f, dns.Options{})
 	s.service("web", corev1.ServiceSpec{ClusterIP: "10.96.7.7", Ports: []corev1.ServicePort{{Name: "http", Port: 80}, {Name: "tls", Port: 443}}})

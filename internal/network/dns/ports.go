@@ -14,8 +14,8 @@ type port struct {
 	number         uint16
 }
 
-// portList is a list of ports as text, NUMBER/PROTOCOL/NAME separated by spaces: equal lists, of which a cluster has many, are one
-// string.
+// portList is a list of ports as text, NUMBER/PROTOCOL/NAME separated by spaces: equal lists, of which a cluster has
+// many, are one string.
 type portList string
 
 func listPorts(ports []port) portList {

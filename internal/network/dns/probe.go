@@ -12,8 +12,8 @@ import (
 // probeDomain is the end of the names of probes. Nothing else asks for such names.
 const probeDomain = ".loop.millrace.invalid."
 
-// probes finds upstream servers that forward to this server. Each is asked for a name that nothing else knows. If that question
-// arrives here, the server forwards to us, and a question to it would go round for ever.
+// probes finds upstream servers that forward to this server. Each is asked for a name that nothing else knows. If that
+// question arrives here, the server forwards to us, and a question to it would go round for ever.
 type probes struct {
 	mu   sync.Mutex
 	sent map[string]chan struct{} // guarded by mu: by name; closed when the question has arrived here

@@ -26,7 +26,8 @@ const (
 	opcodeShift, opcodeMask = 11, 0xf
 )
 
-// query is what a reply to a request depends on. One after the other is read into the same memory, and nothing is allocated for it.
+// query is what a reply to a request depends on. One after the other is read into the same memory, and nothing is
+// allocated for it.
 type query struct {
 	id, flags uint16
 	questions int
@@ -41,7 +42,8 @@ type query struct {
 	size      uint16 // of the largest datagram that the client accepts; 0 without EDNS
 }
 
-// parse reads a request. It fails for messages that are malformed, and for replies. The name of the request before is no longer valid.
+// parse reads a request. It fails for messages that are malformed, and for replies. The name of the request before is
+// no longer valid.
 func (q *query) parse(m []byte) bool {
 	*q = query{text: q.text[:0]}
 	if len(m) < headerLength {

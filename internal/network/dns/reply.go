@@ -24,8 +24,9 @@ const (
 	additionalSection
 )
 
-// reply writes replies about the cluster, one after the other into the same memory: at 20,000 questions a second, garbage would be most of
-// the process's memory. Names are compressed. Records that do not fit into the limit are left out, and the reply is marked as truncated.
+// reply writes replies about the cluster, one after the other into the same memory: at 20,000 questions a second,
+// garbage would be most of the process's memory. Names are compressed. Records that do not fit into the limit are left
+// out, and the reply is marked as truncated.
 type reply struct {
 	bytes     []byte
 	limit     int
@@ -36,8 +37,9 @@ type reply struct {
 	failed    bool // a name cannot be written
 }
 
-// writtenName is a name in the message. Its first length bytes are at an offset, and a pointer replaces the others. A label's length
-// precedes it, as the dot of the label before precedes it in the text: so a suffix has the same place in both.
+// writtenName is a name in the message. Its first length bytes are at an offset, and a pointer replaces the others. A
+// label's length precedes it, as the dot of the label before precedes it in the text: so a suffix has the same place in
+// both.
 type writtenName struct {
 	text       string
 	at, length int

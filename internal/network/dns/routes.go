@@ -33,8 +33,8 @@ func (s *Server) updateRoutes(ctx context.Context) {
 	}
 }
 
-// setRoutes sets the routes from the options, and from the machine's configuration if the options name no servers. Servers
-// that stay keep their state.
+// setRoutes sets the routes from the options, and from the machine's configuration if the options name no servers.
+// Servers that stay keep their state.
 func (s *Server) setRoutes() {
 	known := map[string]*upstream{}
 	if old := s.forward.routes.Load(); old != nil {

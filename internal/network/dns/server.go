@@ -26,8 +26,8 @@ type Options struct {
 	Domain string
 	// TTL is the TTL of answers about the cluster. Default 5 s.
 	TTL time.Duration
-	// Upstreams are asked for all names outside the cluster, as host:port. Nil: the servers in ResolvConf; empty: none, such
-	// names are not answered.
+	// Upstreams are asked for all names outside the cluster, as host:port. Nil: the servers in ResolvConf; empty: none,
+	// such names are not answered.
 	Upstreams []string
 	// ResolvConf is the file that names the machine's DNS servers; it is read again at intervals. Default
 	// /etc/resolv.conf.
@@ -164,7 +164,8 @@ func (s *Server) open(ctx context.Context, address string) error {
 	return nil
 }
 
-// listen listens for both protocols on the same port. A port that the system gave for one of them may be in use for the other: then it is asked again.
+// listen listens for both protocols on the same port. A port that the system gave for one of them may be in use for the
+// other: then it is asked again.
 func listen(ctx context.Context, address string) (*net.UDPConn, net.Listener, error) {
 	const tries = 10
 	var config net.ListenConfig

@@ -94,8 +94,8 @@ func (s *stage) slice(service string, family discoveryv1.AddressType, ports []di
 	}
 }
 
-// managed creates a slice with one endpoint like the controller's for services with a selector; marked is its label for headless
-// services. Without it the server does not read the slice.
+// managed creates a slice with one endpoint like the controller's for services with a selector; marked is its label for
+// headless services. Without it the server does not read the slice.
 func (s *stage) managed(service, address string, marked bool) {
 	s.Helper()
 	labels := map[string]string{discoveryv1.LabelServiceName: service, discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io"}

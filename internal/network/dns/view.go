@@ -73,9 +73,9 @@ func newView(c *loop.Clients) view {
 	return v
 }
 
-// sliceSelectors select the slices whose endpoints have names. Those of services with a cluster IP have none: in a large cluster these are
-// nearly all slices, and they change most often. Only Kubernetes' controller is trusted to label the slices of headless services. No
-// selector can say "or", so there are two, and a slice has only one of them.
+// sliceSelectors select the slices whose endpoints have names. Those of services with a cluster IP have none: in a
+// large cluster these are nearly all slices, and they change most often. Only Kubernetes' controller is trusted to
+// label the slices of headless services. No selector can say "or", so there are two, and a slice has only one of them.
 var sliceSelectors = []string{
 	corev1.IsHeadlessService,
 	"!" + corev1.IsHeadlessService + "," + discoveryv1.LabelManagedBy + "!=endpointslice-controller.k8s.io",

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Expression is a part of a rule: it reads a value into registers, compares registers, or acts on the packet. If a comparison
-// fails, the rest of the rule is skipped.
+// Expression is a part of a rule: it reads a value into registers, compares registers, or acts on the packet. If a
+// comparison fails, the rest of the rule is skipped.
 type Expression func(*attributes)
 
 // Register is one of sixteen registers of four bytes. Longer values use several consecutive ones.

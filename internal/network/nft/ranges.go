@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Ranges returns the elements of an interval set with one address as its key. Ranges that overlap or touch are merged, as the
-// kernel requires.
+// Ranges returns the elements of an interval set with one address as its key. Ranges that overlap or touch are merged,
+// as the kernel requires.
 func Ranges(all []netip.Prefix) []Element {
 	type span struct{ first, beyond netip.Addr } // beyond is the first address after the range; invalid if there is none
 	var spans []span

@@ -25,7 +25,8 @@ func (c *Conn) Generation() (uint32, error) {
 	return id, err
 }
 
-// Next is the generation after one transaction. Who asks the kernel for it after a transaction of its own does not see what others have written since.
+// Next is the generation after one transaction. Who asks the kernel for it after a transaction of its own does not see
+// what others have written since.
 func Next(generation uint32) uint32 {
 	if generation++; generation == 0 {
 		return 1

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Type is the type of one field of a key or value. The kernel uses only its size; the code is for programs that list the set.
+// Type is the type of one field of a key or value. The kernel uses only its size; the code is for programs that list
+// the set.
 type Type struct {
 	code uint32
 	size int // bytes

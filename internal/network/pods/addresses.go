@@ -13,7 +13,8 @@ import (
 	"syscall"
 )
 
-// addresses are the assigned addresses. Each has a file with its name: its first line is the owner, and its second the pod if the runtime has named it.
+// addresses are the assigned addresses. Each has a file with its name: its first line is the owner, and its second the
+// pod if the runtime has named it.
 type addresses struct {
 	directory string
 }

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestAnAddressMayBeFreedWhileOthersAreRead: pods are deleted side by side. A link to nothing is a name without a file, as one that was just removed.
+// TestAnAddressMayBeFreedWhileOthersAreRead: pods are deleted side by side. A link to nothing is a name without a file,
+// as one that was just removed.
 func TestAnAddressMayBeFreedWhileOthersAreRead(t *testing.T) {
 	a := addresses{directory: t.TempDir()}
 	kept := netip.MustParseAddr("10.244.0.9")

@@ -73,8 +73,8 @@ func New(o Options) (*Agent, error) {
 
 func orDefault(directory string) string { return cmp.Or(directory, "/var/lib/millrace/network") }
 
-// Run maintains the network in the network namespace of the calling thread until the context ends. The network stays. The
-// clients' informers must run at the same time.
+// Run maintains the network in the network namespace of the calling thread until the context ends. The network stays.
+// The clients' informers must run at the same time.
 func (a *Agent) Run(ctx context.Context) error {
 	wake := make(chan struct{}, 1)
 	following := a.nodes.Handle(informer.Handler[*corev1.Node]{Name: "pods' network",

@@ -31,7 +31,8 @@ func (a *Agent) otherConfiguration() (string, error) {
 	return "", nil
 }
 
-// install makes links to this program where the runtime finds plugins. An existing loopback plugin that is not ours is not replaced.
+// install makes links to this program where the runtime finds plugins. An existing loopback plugin that is not ours is
+// not replaced.
 func (a *Agent) install() error {
 	if err := os.MkdirAll(a.options.PluginDirectory, 0o755); err != nil {
 		return err

@@ -11,7 +11,8 @@ import (
 // dumpAttempts is how often the kernel is asked for a list.
 const dumpAttempts = 20
 
-// complete asks the kernel for a list until it has one that did not change while it was written. Where pods come and go that may take some attempts.
+// complete asks the kernel for a list until it has one that did not change while it was written. Where pods come and go
+// that may take some attempts.
 func complete[T any](list func() ([]T, error)) (all []T, err error) {
 	for range dumpAttempts {
 		if all, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {

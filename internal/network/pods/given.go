@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/internal/network/nft"
 )
 
-// Given are the addresses that the plugin has given to the pods of this node. They are known before the pods' first containers start, and long before the
-// API knows them.
+// Given are the addresses that the plugin has given to the pods of this node. They are known before the pods' first
+// containers start, and long before the API knows them.
 type Given struct {
 	// Directory is that of Options.
 	Directory string
@@ -88,8 +88,9 @@ func heldIn(conn *nft.Conn, t nft.Table) ([]netip.Addr, error) {
 // watchEvery is how often the directory is looked at. The start of a pod waits for that.
 const watchEvery = 50 * time.Millisecond
 
-// Watch calls changed after addresses were given or taken back, until ctx ends. It looks at the directory's time instead of using inotify: root in a
-// container may use up all of root's inotify instances, and the policies must not depend on that.
+// Watch calls changed after addresses were given or taken back, until ctx ends. It looks at the directory's time
+// instead of using inotify: root in a container may use up all of root's inotify instances, and the policies must not
+// depend on that.
 func (g Given) Watch(ctx context.Context, changed func()) error {
 	directory := g.addresses().directory
 	if err := os.MkdirAll(directory, 0o755); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/internal/network/nft"
 )
 
-// guardTable has what is dropped of pods' packets whatever the policies say: what a pod sends from addresses that are not its own, and all from and to
-// addresses whose pod the policies do not know yet.
+// guardTable has what is dropped of pods' packets whatever the policies say: what a pod sends from addresses that are
+// not its own, and all from and to addresses whose pod the policies do not know yet.
 const guardTable = "millrace-links"
 
 // Names of the sets.
@@ -27,7 +27,8 @@ const (
 // guardLayout is the comment of the table. A table with another comment is replaced.
 const guardLayout = "what pods may send, make 1"
 
-// guard writes the tables of both families as the files of addresses say, and holds more addresses. Calls are serialised by the lock of the addresses.
+// guard writes the tables of both families as the files of addresses say, and holds more addresses. Calls are
+// serialised by the lock of the addresses.
 func (a addresses) guard(hold []netip.Addr) error {
 	wanted := map[nft.Family]map[string]map[string]bool{}
 	for _, family := range []nft.Family{nft.IPv4, nft.IPv6} {
@@ -68,7 +69,8 @@ func (a addresses) guard(hold []netip.Addr) error {
 	return nil
 }
 
-// writeGuard adds what a table lacks to a batch, and removes what is too much. Addresses that are held stay held while they are given to a pod.
+// writeGuard adds what a table lacks to a batch, and removes what is too much. Addresses that are held stay held while
+// they are given to a pod.
 func writeGuard(conn *nft.Conn, b *nft.Batch, t nft.Table, sets map[string]map[string]bool, given map[string]bool) error {
 	comment, exists, err := conn.Comment(t)
 	if err != nil {
@@ -137,7 +139,8 @@ func buildGuard(b *nft.Batch, t nft.Table) {
 	}
 }
 
-// allowNeighbours lets links find their neighbours: with ICMP from addresses of the link alone, which no router forwards, or from none.
+// allowNeighbours lets links find their neighbours: with ICMP from addresses of the link alone, which no router
+// forwards, or from none.
 func allowNeighbours(b *nft.Batch, t nft.Table) {
 	mask, ofLink, none := make([]byte, 16), make([]byte, 16), make([]byte, 16)
 	mask[0], mask[1], ofLink[0], ofLink[1] = 0xff, 0xc0, 0xfe, 0x80
@@ -149,8 +152,8 @@ func allowNeighbours(b *nft.Batch, t nft.Table) {
 // linkKey is the name of a link as the kernel compares it.
 func linkKey(name string) string { return name + strings.Repeat("\x00", unix.IFNAMSIZ-len(name)) }
 
-// forgetConnections makes the kernel forget the connections of addresses. The next pod that gets an address would take part in those of the last one,
-// whatever its policies say.
+// forgetConnections makes the kernel forget the connections of addresses. The next pod that gets an address would take
+// part in those of the last one, whatever its policies say.
 func forgetConnections(all []netip.Addr) error {
 	for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
 		filter := ofAddresses{}

@@ -12,8 +12,8 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// LoopbackName is the name of the plugin that sets up a pod's loopback device. containerd calls it before any other plugin and starts no
-// pod without it. No configuration file names it.
+// LoopbackName is the name of the plugin that sets up a pod's loopback device. containerd calls it before any other
+// plugin and starts no pod without it. No configuration file names it.
 const LoopbackName = "loopback"
 
 // loopback handles a call of the loopback plugin. It stores nothing, so DEL has nothing to undo.

@@ -232,7 +232,8 @@ func (c *call) add() (*result, error) {
 	return out, c.awaitPolicies(taken)
 }
 
-// toHold returns the addresses whose packets must wait for the policies. A pod that the runtime has not named would wait for ever.
+// toHold returns the addresses whose packets must wait for the policies. A pod that the runtime has not named would
+// wait for ever.
 func (c *call) toHold(taken []netip.Addr) []netip.Addr {
 	if !c.Hold || !c.pod.named() {
 		return nil
@@ -240,7 +241,8 @@ func (c *call) toHold(taken []netip.Addr) []netip.Addr {
 	return taken
 }
 
-// patience is how long a pod's start waits for the policies, so that its first packets are not lost. After that it starts, and its packets wait.
+// patience is how long a pod's start waits for the policies, so that its first packets are not lost. After that it
+// starts, and its packets wait.
 const (
 	patience  = 3 * time.Second
 	lookEvery = 10 * time.Millisecond

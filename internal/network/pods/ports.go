@@ -95,8 +95,8 @@ func (c *call) openPorts(all []netip.Addr) error {
 	return nil
 }
 
-// closePorts removes all elements that lead to one of these addresses. It does not use the mappings, because DEL may come
-// without them.
+// closePorts removes all elements that lead to one of these addresses. It does not use the mappings, because DEL may
+// come without them.
 func (c *call) closePorts(all []netip.Addr) error {
 	if len(all) == 0 {
 		return nil

@@ -54,8 +54,8 @@ func newRouter(self peer) (*router, error) {
 	return nil, fmt.Errorf("no link of this machine has the node's address (%s, %s)", self.address[four], self.address[six])
 }
 
-// update sets the routes to the peers' pods. Packets for addresses of this node's ranges that no pod has are refused; otherwise
-// they would go round between routers.
+// update sets the routes to the peers' pods. Packets for addresses of this node's ranges that no pod has are refused;
+// otherwise they would go round between routers.
 func (r *router) update(peers []peer) error {
 	wanted := map[netip.Prefix]*netlink.Route{}
 	var errs []error
@@ -126,8 +126,8 @@ func (r *router) routeTo(p peer, family int) (*netlink.Route, error) {
 	return r.tunnelRoute(p, family)
 }
 
-// tunnelRoute returns the route through the tunnel. The other end of the tunnel has the first address of the node's range, and a
-// hardware address that is derived from the node's name, so neither has to be looked up.
+// tunnelRoute returns the route through the tunnel. The other end of the tunnel has the first address of the node's
+// range, and a hardware address that is derived from the node's name, so neither has to be looked up.
 func (r *router) tunnelRoute(p peer, family int) (*netlink.Route, error) {
 	tunnel, err := r.tunnel()
 	if err != nil {

@@ -24,8 +24,8 @@ type Options struct {
 	Clients *loop.Clients
 	// Node is the name of the agent's node.
 	Node string
-	// Given are the addresses that the node's plugin has given to pods. They count before the API knows them, and are released when the tables have them.
-	// Nil: policies know of addresses from the API alone.
+	// Given are the addresses that the node's plugin has given to pods. They count before the API knows them, and are
+	// released when the tables have them. Nil: policies know of addresses from the API alone.
 	Given Given
 	// Check is how often the agent checks whether another program has changed the tables. Default 5 s.
 	Check  time.Duration
@@ -123,8 +123,8 @@ func (a *Agent) listen() []tables.Registration {
 	}
 }
 
-// unmodified reports whether the tables are still as they were written. The state of a modified table is dropped, so that it is
-// written again.
+// unmodified reports whether the tables are still as they were written. The state of a modified table is dropped, so
+// that it is written again.
 func (a *Agent) unmodified() bool {
 	g, err := a.conn.Generation()
 	if err == nil && g == a.generation {

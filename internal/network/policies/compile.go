@@ -282,8 +282,8 @@ func (c *compiler) targets(named []namedPort, d direction, selected []*pod, peer
 	return out
 }
 
-// addPodChain makes a chain for a pod that calls the chains of all its policies, and drops packets that none accepts. Pods with
-// the same policies share it.
+// addPodChain makes a chain for a pod that calls the chains of all its policies, and drops packets that none accepts.
+// Pods with the same policies share it.
 func (c *compiler) addPodChain(p *pod, policies [2][]string) {
 	for d, names := range policies {
 		if len(names) == 0 {

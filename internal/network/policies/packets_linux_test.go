@@ -20,7 +20,8 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// stage is a node with three pods, in two namespaces: a and b in "ns", far in "other". All answer on ports 80 and 81, in both families.
+// stage is a node with three pods, in two namespaces: a and b in "ns", far in "other". All answer on ports 80 and 81,
+// in both families.
 type stage struct {
 	*testing.T
 	node *nettest.Namespace

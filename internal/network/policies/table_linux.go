@@ -39,8 +39,8 @@ func (t *table) nft() nft.Table {
 	return nft.Table{Family: nft.IPv4, Name: tableName}
 }
 
-// write adds the changes of the table to a batch. If only elements of sets differ, they are changed one by one. If rules or ranges
-// differ, the table is written again in the same transaction.
+// write adds the changes of the table to a batch. If only elements of sets differ, they are changed one by one. If
+// rules or ranges differ, the table is written again in the same transaction.
 func (t *table) write(b *nft.Batch, want *wanted, exists bool) {
 	if t.written != nil && t.written.sameRules(want) {
 		t.change(b, want)

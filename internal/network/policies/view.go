@@ -113,10 +113,11 @@ func (v view) pod(namespace, name string) *pod {
 	return p
 }
 
-// give puts the addresses that a node's plugin has given in place of those that the API has for the node's pods: they are earlier, and they are true as long
-// as the pod has them, whatever its status says. No other pod has them, whatever another node says. It returns the addresses whose pods are known. A pod of
-// the same name that was there before is another one.
-func (w *clusterState) give(node string, owners map[netip.Addr]pods.Owner, find func(namespace, name string) *pod) map[netip.Addr]bool {
+// give puts the addresses that a node's plugin has given in place of those that the API has for the node's pods: they
+// are earlier, and they are true as long as the pod has them, whatever its status says. No other pod has them, whatever
+// another node says. It returns the addresses whose pods are known. A pod of the same name that was there before is
+// another one.
+func (c *clusterState) give(node string, owners map[netip.Addr]pods.Owner, find func(namespace, name string) *pod) map[netip.Addr]bool {
 	given, known := map[pods.Owner]*pod{}, map[netip.Addr]bool{}
 	for a, owner := range owners {
 		p := given[owner]
@@ -135,17 +136,18 @@ func (w *clusterState) give(node string, owners map[netip.Addr]pods.Owner, find 
 	for _, p := range given {
 		replaced[p.namespace+"/"+p.name] = true
 	}
-	for namespace, list := range w.pods {
-		w.pods[namespace] = withoutGiven(list, node, owners, replaced)
+	for namespace, list := range c.pods {
+		c.pods[namespace] = withoutGiven(list, node, owners, replaced)
 	}
 	for _, p := range given {
 		slices.SortFunc(p.addresses, netip.Addr.Compare)
-		w.pods[p.namespace] = append(w.pods[p.namespace], p)
+		c.pods[p.namespace] = append(c.pods[p.namespace], p)
 	}
 	return known
 }
 
-// withoutGiven returns the pods of a namespace without those that have got addresses, and without given addresses of the others.
+// withoutGiven returns the pods of a namespace without those that have got addresses, and without given addresses of
+// the others.
 func withoutGiven(list []*pod, node string, owners map[netip.Addr]pods.Owner, replaced map[string]bool) []*pod {
 	isGiven := func(a netip.Addr) bool { _, is := owners[a]; return is }
 	var out []*pod

@@ -173,9 +173,9 @@ func (f family) affinityKnown(c chain) []nft.Expression {
 		nft.UpdateInMap(setNames[affinity], nft.R0, to, time.Duration(c.affinityTimeout)*time.Second), nft.Destination(f.nft(), to, to+f.registers()))
 }
 
-// affinityNew chooses an endpoint and records it for the client. It replaces the record of an endpoint that does not exist any
-// more. A removed element blocks others with the same key until the kernel collects it, a second later. So this is not done for
-// each connection.
+// affinityNew chooses an endpoint and records it for the client. It replaces the record of an endpoint that does not
+// exist any more. A removed element blocks others with the same key until the kernel collects it, a second later. So
+// this is not done for each connection.
 func (f family) affinityNew(c chain) []nft.Expression {
 	id, scopeAt, to := f.affinityRegisters()
 	rule := append([]nft.Expression{f.source(nft.R0)}, f.identity(c.kind, id)...)
@@ -184,7 +184,8 @@ func (f family) affinityNew(c chain) []nft.Expression {
 		nft.AddToMap(setNames[affinity], nft.R0, to, time.Duration(c.affinityTimeout)*time.Second), nft.Destination(f.nft(), to, to+f.registers()))
 }
 
-// affinityRegisters returns the registers for affinity: after the client the identity, then the scope, then the endpoint.
+// affinityRegisters returns the registers for affinity: after the client the identity, then the scope, then the
+// endpoint.
 func (f family) affinityRegisters() (id, scopeAt, to nft.Register) {
 	id = nft.R0 + f.registers()
 	scopeAt = id + f.registers() + 2

@@ -13,8 +13,8 @@ type choice struct {
 	local []netip.AddrPort // for the traffic policy Local
 }
 
-// choose returns the endpoints of one port of a service in one family: the ready ones, or if there are none the terminating
-// ones that still serve. Of the ready ones, only those with a matching hint are used.
+// choose returns the endpoints of one port of a service in one family: the ready ones, or if there are none the
+// terminating ones that still serve. Of the ready ones, only those with a matching hint are used.
 func choose(p servicePort, all []*slice, n *node, four bool) choice {
 	var ready, ending, readyHere, endingHere []candidate
 	for _, s := range all {
@@ -68,8 +68,8 @@ func either(a, b []candidate) []candidate {
 	return b
 }
 
-// withHints returns the endpoints whose hints name this node, or its zone. If an endpoint has no hint, or none has a hint for us,
-// all are returned.
+// withHints returns the endpoints whose hints name this node, or its zone. If an endpoint has no hint, or none has a
+// hint for us, all are returned.
 func withHints(all []candidate, n *node) []candidate {
 	for _, chosen := range []struct {
 		hints func(candidate) []string
@@ -104,8 +104,8 @@ func sortedEndpoints(all []candidate) []netip.AddrPort {
 	return slices.Compact(out)
 }
 
-// numberEndpoints numbers endpoints so that as few numbers as possible change: endpoints that stay keep their number, new
-// ones fill the gaps, and the last ones move into the gaps that are left.
+// numberEndpoints numbers endpoints so that as few numbers as possible change: endpoints that stay keep their number,
+// new ones fill the gaps, and the last ones move into the gaps that are left.
 func numberEndpoints(before, want []netip.AddrPort) []netip.AddrPort {
 	missing := make(map[netip.AddrPort]bool, len(want))
 	for _, a := range want {

@@ -75,8 +75,8 @@ type compiled struct {
 	health          health // the state for its health-check port
 }
 
-// unserved counts the ports of services whose traffic policy is Local, and whose endpoints are all on other nodes: by family, for IPv6
-// second.
+// unserved counts the ports of services whose traffic policy is Local, and whose endpoints are all on other nodes: by
+// family, for IPv6 second.
 type unserved struct{ internal, external [2]int }
 
 // add adds another count, times sign.
@@ -160,8 +160,8 @@ func familyNumber(six bool) int {
 	return 0
 }
 
-// addFront adds the row that leads to endpoints. Without endpoints it adds a row that rejects the packet if there are none
-// anywhere, or drops it if there are some on other nodes.
+// addFront adds the row that leads to endpoints. Without endpoints it adds a row that rejects the packet if there are
+// none anywhere, or drops it if there are some on other nodes.
 func (c *compiler) addFront(family netip.Addr, to, otherwise setNumber, key string, leads chain, none bool) {
 	switch {
 	case leads.n > 0:
@@ -262,8 +262,8 @@ func (c *compiler) addEndpoints(id identity, s scope, all []netip.AddrPort, stic
 	}
 }
 
-// addHairpins adds the rows of endpoints that may connect to their own service: those on this node, and those without a known
-// node.
+// addHairpins adds the rows of endpoints that may connect to their own service: those on this node, and those without a
+// known node.
 func (c *compiler) addHairpins(all []*slice) {
 	seen := map[netip.Addr]bool{}
 	for _, s := range all {

@@ -15,10 +15,11 @@ import (
 
 // Conntrack is how the kernel tracks connections. Zero values leave a setting as it is.
 type Conntrack struct {
-	// MaxPerCore and Min limit the connections: to the larger of MaxPerCore for each processor, and Min. A higher limit is not lowered.
+	// MaxPerCore and Min limit the connections: to the larger of MaxPerCore for each processor, and Min. A higher limit
+	// is not lowered.
 	MaxPerCore, Min int
-	// Established, CloseWait, Unreplied and Assured are how long the kernel keeps idle connections: TCP connections that are established, those
-	// that one side has closed, UDP flows without a reply, and UDP flows with several.
+	// Established, CloseWait, Unreplied and Assured are how long the kernel keeps idle connections: TCP connections
+	// that are established, those that one side has closed, UDP flows without a reply, and UDP flows with several.
 	Established, CloseWait, Unreplied, Assured time.Duration
 	// Liberal accepts TCP packets outside of the window.
 	Liberal bool
@@ -33,8 +34,8 @@ const (
 // connectionsPerBucket is the usual ratio of tracked connections to buckets of the kernel's hash table.
 const connectionsPerBucket = 4
 
-// Apply writes the settings of the network namespace of the calling thread. The limit can only be set in the machine's own namespace.
-// An error does not keep services from working.
+// Apply writes the settings of the network namespace of the calling thread. The limit can only be set in the machine's
+// own namespace. An error does not keep services from working.
 func (c Conntrack) Apply() error { return c.apply(sysctlDirectory, hashSizeFile, runtime.NumCPU()) }
 
 func (c Conntrack) apply(directory, hashSize string, cores int) error {

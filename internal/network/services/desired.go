@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/informer"
 )
 
-// desiredTables is what the tables should contain: the rows of each service, and of the node. No two services have a row with
-// the same key: the later service waits until the key is free.
+// desiredTables is what the tables should contain: the rows of each service, and of the node. No two services have a
+// row with the same key: the later service waits until the key is free.
 type desiredTables struct {
 	services map[informer.Key]*compiled
 	owners   map[rowKey]informer.Key
@@ -31,18 +31,18 @@ func newDesiredTables() *desiredTables {
 
 // claimed reports whether two services may need the same key. The rows of endpoints belong to the service with the
 // cluster IP.
-func (p rowKey) claimed() bool { return p.set != endpointsMap && p.set != affine && !p.shared() }
+func (r rowKey) claimed() bool { return r.set != endpointsMap && r.set != affine && !r.shared() }
 
 // shared reports whether several services may have the same row.
-func (p rowKey) shared() bool { return p.set == hairpin }
+func (r rowKey) shared() bool { return r.set == hairpin }
 
 // difference is what must be written.
 type difference struct {
 	removed, added []row
 }
 
-// put sets the rows of a service. It returns what must be written, and the services that can have rows now for which they
-// have waited.
+// put sets the rows of a service. It returns what must be written, and the services that can have rows now for which
+// they have waited.
 func (l *desiredTables) put(key informer.Key, c compiled) (d difference, freed []informer.Key) {
 	if !l.addressesFree(key, c.rows) {
 		c = compiled{}
@@ -86,8 +86,8 @@ func (l *desiredTables) put(key informer.Key, c compiled) (d difference, freed [
 	return d, freed
 }
 
-// addressesFree reports whether no other service has one of the cluster IPs. When a cluster IP was reused, the deletion of its
-// old service may arrive after the new service.
+// addressesFree reports whether no other service has one of the cluster IPs. When a cluster IP was reused, the deletion
+// of its old service may arrive after the new service.
 func (l *desiredTables) addressesFree(key informer.Key, rows []row) bool {
 	free := true
 	for _, r := range rows {

@@ -150,7 +150,8 @@ func TestTablesComeBackWhileTheAPIIsAway(t *testing.T) {
 	}
 }
 
-// Each transaction is one generation. So a proxy knows which one is its own, and sees that somebody else wrote right after it.
+// Each transaction is one generation. So a proxy knows which one is its own, and sees that somebody else wrote right
+// after it.
 func TestATransactionIsOneGeneration(t *testing.T) {
 	s := newStage(t, Options{})
 	s.stop()

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// udpPort is one UDP port of a service: where packets are sent to, and the endpoints to which they may be translated. The
-// kernel sends all packets of a flow to the endpoint of its first packet, as long as packets come. So flows to endpoints that
-// do not exist any more must be removed.
+// udpPort is one UDP port of a service: where packets are sent to, and the endpoints to which they may be translated.
+// The kernel sends all packets of a flow to the endpoint of its first packet, as long as packets come. So flows to
+// endpoints that do not exist any more must be removed.
 type udpPort struct {
 	addresses []netip.Addr
 	port      uint16

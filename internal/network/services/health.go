@@ -50,7 +50,8 @@ type portServer struct {
 	http  *http.Server
 }
 
-// set sets what the port of a service returns. A port that cannot be opened is tried again at the service's next change.
+// set sets what the port of a service returns. A port that cannot be opened is tried again at the service's next
+// change.
 func (h *healthServer) set(key informer.Key, now health) {
 	s := h.servers[key]
 	if s != nil && s.port != now.port {

@@ -108,7 +108,8 @@ func (m *Metrics) changed(of func(*Metrics) changes) {
 func ofServices(m *Metrics) changes  { return m.services }
 func ofEndpoints(m *Metrics) changes { return m.endpoints }
 
-// triggered records when a change of endpoints began. Changes from before the start are not counted: nobody waited for this proxy.
+// triggered records when a change of endpoints began. Changes from before the start are not counted: nobody waited for
+// this proxy.
 func (m *Metrics) triggered(at int64) {
 	if m == nil || at == 0 || at < m.startedAt.UnixNano() {
 		return

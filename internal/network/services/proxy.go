@@ -27,8 +27,8 @@ type Options struct {
 	ClusterCIDRs []netip.Prefix
 	// MasqueradeAll masquerades all packets to cluster IPs.
 	MasqueradeAll bool
-	// NodePortAddresses are the ranges of the node's addresses on which node ports are open. None: the node's first address of each
-	// family.
+	// NodePortAddresses are the ranges of the node's addresses on which node ports are open. None: the node's first
+	// address of each family.
 	NodePortAddresses []netip.Prefix
 	// Metrics are updated by the proxy. Nil: none.
 	Metrics *Metrics
@@ -153,8 +153,8 @@ func (p *Proxy) changedNode() {
 	p.writer.Trigger()
 }
 
-// fullCompareInterval is how long elements that another program has changed may stay wrong. The kernel takes seconds to list
-// 100,000 elements, so they are not compared at each change of another program's tables.
+// fullCompareInterval is how long elements that another program has changed may stay wrong. The kernel takes seconds to
+// list 100,000 elements, so they are not compared at each change of another program's tables.
 const fullCompareInterval = 5 * time.Minute
 
 // modified reports whether the tables must be written because another program has changed nf_tables. Missing tables or
@@ -315,8 +315,8 @@ func (p *Proxy) compare(b *nft.Batch) (err error) {
 	return nil
 }
 
-// Check returns an error if the kernel cannot do what services need. It makes a table and removes it in the same transaction, so
-// the table is never visible.
+// Check returns an error if the kernel cannot do what services need. It makes a table and removes it in the same
+// transaction, so the table is never visible.
 func Check() error {
 	conn, err := nft.Dial()
 	if err != nil {

@@ -201,8 +201,8 @@ func (f family) fill(b *nft.Batch) {
 	}
 }
 
-// layoutDigest is the comment of a table: a digest of the parts that every table has, and of how chains choose. A table with
-// another digest is replaced.
+// layoutDigest is the comment of a table: a digest of the parts that every table has, and of how chains choose. A table
+// with another digest is replaced.
 func (f family) layoutDigest() string {
 	var b nft.Batch
 	f.fill(&b)

@@ -103,8 +103,8 @@ func (s *status) report(withNode bool) (r report, healthy bool) {
 	return r, healthy
 }
 
-// Health serves /healthz and /livez as kube-proxy does: 503 if changes have waited for a minute, and /healthz also if the node is
-// being removed. It registers the counters of both.
+// Health serves /healthz and /livez as kube-proxy does: 503 if changes have waited for a minute, and /healthz also if
+// the node is being removed. It registers the counters of both.
 func (p *Proxy) Health(r prometheus.Registerer) (http.Handler, error) {
 	mux := http.NewServeMux()
 	for _, path := range []string{"healthz", "livez"} {

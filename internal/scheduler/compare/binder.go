@@ -26,8 +26,8 @@ type binder struct {
 	nodes  []corev1.Node
 }
 
-// bindAll is the main function of the bare binder's process. Its arguments are a kubeconfig, a namespace, and the number of
-// concurrent bindings.
+// bindAll is the main function of the bare binder's process. Its arguments are a kubeconfig, a namespace, and the
+// number of concurrent bindings.
 func bindAll(ctx context.Context, args []string) error {
 	if len(args) != 3 {
 		return errors.New(bareBinder + " KUBECONFIG NAMESPACE PARALLEL")

@@ -1,20 +1,20 @@
-// Command compare lets kube-scheduler and this project's scheduler place the same pods on the same nodes of one API server, one after
-// the other. It prints the rate, the CPU time and how evenly the pods are distributed.
+// Command compare lets kube-scheduler and this project's scheduler place the same pods on the same nodes of one API
+// server, one after the other. It prints the rate, the CPU time and how evenly the pods are distributed.
 //
 //	compare --millrace PATH [--kube-scheduler PATH] [--server memory|etcd | --kubeconfig FILE]
 //	        [--nodes 1000,5000] [--pods 5000] [--kinds plain,spread,service,apart,volume,preempt] [--runs 1] [--binder 128] [--timeout 5m]
 //
-// The server is one of this project, in memory or with an embedded etcd, unless a kubeconfig names another. kube-scheduler waits for
-// all kinds that it watches. If the server has no resource.k8s.io, kube-scheduler is started with that disabled, which not every
-// version supports.
+// The server is one of this project, in memory or with an embedded etcd, unless a kubeconfig names another.
+// kube-scheduler waits for all kinds that it watches. If the server has no resource.k8s.io, kube-scheduler is started
+// with that disabled, which not every version supports.
 //
-// A third contender shows the limit of the server and the machine: the bare binder makes no decisions. It lists the pods and posts a
-// binding for each, many at a time. No scheduler can be faster, except by chance. If the bare binder is less than ten times as fast
-// as kube-scheduler, so is every scheduler on that server and machine.
+// A third contender shows the limit of the server and the machine: the bare binder makes no decisions. It lists the
+// pods and posts a binding for each, many at a time. No scheduler can be faster, except by chance. If the bare binder
+// is less than ten times as fast as kube-scheduler, so is every scheduler on that server and machine.
 //
 // All contenders are separate processes, as in clusters. kube-scheduler gets a limit of requests that it never reaches
-// (--kube-api-qps), because otherwise its default limit would be measured. The nodes are only objects: nothing runs on them. The
-// program uses its own namespace and its own nodes, and deletes them at the end.
+// (--kube-api-qps), because otherwise its default limit would be measured. The nodes are only objects: nothing runs on
+// them. The program uses its own namespace and its own nodes, and deletes them at the end.
 package main
 
 import (

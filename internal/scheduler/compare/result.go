@@ -10,8 +10,8 @@ import (
 // head names the columns of the table.
 const head = "nodes\tkind\tscheduler\tpods/s\tCPU µs/pod\tand events\tevents\tpeak MiB\tpods a node\tpods a zone"
 
-// result is the measurement of one contender and one set of pods. The time before the first binding, or the first pod that is
-// deleted for others, is not included.
+// result is the measurement of one contender and one set of pods. The time before the first binding, or the first pod
+// that is deleted for others, is not included.
 type result struct {
 	pods    int
 	took    time.Duration // until the last pod had its node

@@ -82,7 +82,8 @@ func (w *world) follow(ctx context.Context, pid int, seen *sightings) (result, e
 // quiet is how long no event must arrive until all events count as written.
 const quiet = 2 * time.Second
 
-// events waits until a contender has written an event for each pod, or writes no more, and returns the number of events.
+// events waits until a contender has written an event for each pod, or writes no more, and returns the number of
+// events.
 func (w *world) events(ctx context.Context, pods int) (int, error) {
 	count, last := 0, time.Now()
 	every := time.NewTicker(quiet / 10)

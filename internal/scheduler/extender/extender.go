@@ -1,8 +1,8 @@
-// Package extender calls the extenders of a KubeSchedulerConfiguration over HTTP: programs outside the scheduler that filter and
-// score nodes, choose victims, and bind pods.
+// Package extender calls the extenders of a KubeSchedulerConfiguration over HTTP: programs outside the scheduler that
+// filter and score nodes, choose victims, and bind pods.
 //
-// Guarantees: requests and answers are those of kube-scheduler, and a request ends within the extender's timeout, 5 seconds by
-// default. Nothing is cached or repeated here.
+// Guarantees: requests and answers are those of kube-scheduler, and a request ends within the extender's timeout, 5
+// seconds by default. Nothing is cached or repeated here.
 package extender
 
 import (

@@ -18,8 +18,8 @@ type Extra struct {
 	Before, After Admission
 	// Scores are added to the total of a node. If there are any, all admitted nodes are compared.
 	Scores []Score
-	// Doubtful tells on which nodes a filter may have an error. They are checked before all others, because an error on one node means that there is
-	// none for the pod. Nil means that there are no such nodes.
+	// Doubtful tells on which nodes a filter may have an error. They are checked before all others, because an error on
+	// one node means that there is none for the pod. Nil means that there are no such nodes.
 	Doubtful func(*cluster.Node) bool
 }
 
@@ -57,8 +57,8 @@ type refusal struct {
 	verdict *plugin.Verdict
 }
 
-// bestAdmitted returns the row of the best admitted node; if there is none, why each node was refused. A refused node is
-// excluded from the ranking until the end of the search. A filter's error ends the search.
+// bestAdmitted returns the row of the best admitted node; if there is none, why each node was refused. A refused node
+// is excluded from the ranking until the end of the search. A filter's error ends the search.
 func (r *ranking) bestAdmitted(e *Engine, x *Extra) (int, []*plugin.Verdict) {
 	if v := r.broken(e, x); v != nil {
 		return 0, []*plugin.Verdict{v}

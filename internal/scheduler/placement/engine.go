@@ -48,8 +48,8 @@ func (e *Engine) Place(shape *cluster.Shape) (*cluster.Node, *Failure) {
 	return e.PlaceWhere(shape, Extra{})
 }
 
-// PlaceWhere is Place for one pod with additional requirements. Without a Score these are checked for the nodes that pass
-// the rules, best first, until one is admitted.
+// PlaceWhere is Place for one pod with additional requirements. Without a Score these are checked for the nodes that
+// pass the rules, best first, until one is admitted.
 func (e *Engine) PlaceWhere(shape *cluster.Shape, x Extra) (*cluster.Node, *Failure) {
 	if e.state.Nodes() == 0 {
 		return nil, noNodes

@@ -29,7 +29,8 @@ var noNodes = &Failure{Refused: ruleset.All, message: "no nodes available to sch
 // Insufficient cpu."
 func (f *Failure) Error() string { return f.message }
 
-// RulesIn returns the names of the rules in a set. A set of all rules stands for none: no rule has refused the pod then.
+// RulesIn returns the names of the rules in a set. A set of all rules stands for none: no rule has refused the pod
+// then.
 func (e *Engine) RulesIn(set ruleset.Bits) []string {
 	if set == ruleset.All {
 		return nil

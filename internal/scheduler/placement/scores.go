@@ -10,7 +10,8 @@ import (
 type Score struct {
 	Weight int64
 	Of     func(*cluster.Node) int64
-	// Normalize converts a rating to 0 to [plugin.MaxScore]; nil: all are in that range. It gets the lowest and the highest one too.
+	// Normalize converts a rating to 0 to [plugin.MaxScore]; nil: all are in that range. It gets the lowest and the
+	// highest one too.
 	Normalize func(raw, lowest, highest int64) int64
 }
 

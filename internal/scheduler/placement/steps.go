@@ -24,8 +24,8 @@ func (e *Engine) Calls() map[Call]uint64 {
 	return all
 }
 
-// countInto adds the calls for the nodes of a table. A filter is called for the nodes that those before it have admitted, and a score for those
-// that all have admitted.
+// countInto adds the calls for the nodes of a table. A filter is called for the nodes that those before it have
+// admitted, and a score for those that all have admitted.
 func (t *table) countInto(all map[Call]uint64) {
 	called := t.passed
 	for i := len(t.filters) - 1; i >= 0; i-- {
@@ -47,7 +47,8 @@ type Step struct {
 	Verdict *plugin.Verdict // of a filter
 }
 
-// Steps calls the rules that depend on a demand and one node alone, one after the other. It is for measuring them: the results are not used.
+// Steps calls the rules that depend on a demand and one node alone, one after the other. It is for measuring them: the
+// results are not used.
 func (e *Engine) Steps(shape *cluster.Shape, node *cluster.Node) iter.Seq[Step] {
 	return func(yield func(Step) bool) {
 		for _, f := range e.set.Filters {

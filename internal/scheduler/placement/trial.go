@@ -6,8 +6,8 @@ import (
 	"github.com/millrace/millrace/internal/scheduler/plugin"
 )
 
-// Trial asks the filters about single nodes in a state that may have an overlay. It is valid as long as nothing changes but
-// the pods of the checked node, and those are restored before the next node is checked.
+// Trial asks the filters about single nodes in a state that may have an overlay. It is valid as long as nothing changes
+// but the pods of the checked node, and those are restored before the next node is checked.
 type Trial struct {
 	demand    *cluster.Demand
 	filters   []plugin.Filter

@@ -15,11 +15,11 @@ type zoneCounts struct {
 }
 
 const (
-	// sampleSize is how many of the equal nodes are picked at random to find one in the zone with the lowest count. Eight
-	// hardly ever miss one of three zones, and the next pods correct that.
+	// sampleSize is how many of the equal nodes are picked at random to find one in the zone with the lowest count.
+	// Eight hardly ever miss one of three zones, and the next pods correct that.
 	sampleSize = 8
-	// maxDeficit limits how far a zone without capacity can fall behind. Without a limit it would get all pods for a while
-	// later.
+	// maxDeficit limits how far a zone without capacity can fall behind. Without a limit it would get all pods for a
+	// while later.
 	maxDeficit = 16
 )
 

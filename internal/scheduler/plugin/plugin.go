@@ -12,8 +12,8 @@ type Plugin interface {
 // Filter decides whether a pod may go to a node.
 type Filter interface {
 	Plugin
-	// Filter returns nil if the pod may go to the node, and otherwise the reason. A verdict is kept for each node, so it
-	// is best to return the same pointer for frequent ones.
+	// Filter returns nil if the pod may go to the node, and otherwise the reason. A verdict is kept for each node, so
+	// it is best to return the same pointer for frequent ones.
 	Filter(demand *Demand, node *Node) *Verdict
 }
 
@@ -68,8 +68,8 @@ type Relational interface {
 // ClusterRule is a user's rule that depends on pods and nodes elsewhere.
 type ClusterRule interface {
 	Plugin
-	// Survey examines the cluster for pods of a shape. It is called before such a pod is placed if anything has changed,
-	// so a survey of all nodes is expensive.
+	// Survey examines the cluster for pods of a shape. It is called before such a pod is placed if anything has
+	// changed, so a survey of all nodes is expensive.
 	Survey(shape *Shape, state Cluster) Survey
 }
 

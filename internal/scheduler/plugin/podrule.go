@@ -13,12 +13,12 @@ import (
 // State is the scheduler's state of the cluster.
 type State = cluster.State
 
-// PodRule depends on things that differ between pods of the same shape, such as volumes. So its results are not kept: it is
-// called for the nodes that all other filters admit, best first, until it admits one.
+// PodRule depends on things that differ between pods of the same shape, such as volumes. So its results are not kept:
+// it is called for the nodes that all other filters admit, best first, until it admits one.
 type PodRule interface {
 	Plugin
-	// Open begins to place a pod. It returns nil if the rule does not apply to the pod. The error is a [Refusal] if no node is
-	// suitable, and a [Pending] if the pod must wait.
+	// Open begins to place a pod. It returns nil if the rule does not apply to the pod. The error is a [Refusal] if no
+	// node is suitable, and a [Pending] if the pod must wait.
 	Open(pod *Pod, state *State) (Case, error)
 }
 
@@ -27,13 +27,14 @@ type Refusal string
 
 func (r Refusal) Error() string { return string(r) }
 
-// Pending is the error of a [PodRule] for a pod that must not be tried yet, because something has not been created for it
-// yet. It is not reported to users.
+// Pending is the error of a [PodRule] for a pod that must not be tried yet, because something has not been created for
+// it yet. It is not reported to users.
 type Pending string
 
 func (p Pending) Error() string { return string(p) }
 
-// Case is a [PodRule] for one pod. It may also be a [Doubter], a [Reserver], a [Preparer], an [Undoer], a [Releaser] and a [CaseScore].
+// Case is a [PodRule] for one pod. It may also be a [Doubter], a [Reserver], a [Preparer], an [Undoer], a [Releaser]
+// and a [CaseScore].
 type Case interface {
 	// Filter returns nil if the pod may go to the node, and otherwise the reason.
 	Filter(node *Node) *Verdict
@@ -41,8 +42,8 @@ type Case interface {
 
 // Doubter is a [Case] whose filter may have an error.
 type Doubter interface {
-	// Doubtful returns a function that reports on which nodes that may be; nil if on none. A node with an error is found even if another one is
-	// better.
+	// Doubtful returns a function that reports on which nodes that may be; nil if on none. A node with an error is
+	// found even if another one is better.
 	Doubtful() func(node *Node) bool
 }
 
@@ -58,7 +59,8 @@ type Reserver interface {
 type Preparer interface {
 	// Prepares reports whether there is anything to do. It is called after Reserve.
 	Prepares() bool
-	// Prepare may block: other pods are placed meanwhile. After an error the pod is not bound, and is tried again later.
+	// Prepare may block: other pods are placed meanwhile. After an error the pod is not bound, and is tried again
+	// later.
 	Prepare(ctx context.Context, access Access) error
 }
 
@@ -75,7 +77,8 @@ type Releaser interface {
 	Release() (note string, do func(ctx context.Context, access Access) error)
 }
 
-// CaseScore rates nodes for the pod, from 0 to [MaxScore] unless it is a [Normalizer] too. It is called for all admitted nodes.
+// CaseScore rates nodes for the pod, from 0 to [MaxScore] unless it is a [Normalizer] too. It is called for all
+// admitted nodes.
 type CaseScore interface {
 	// Scores reports whether there is anything to score.
 	Scores() bool
@@ -107,8 +110,8 @@ type DeviceWait struct {
 type Writer interface {
 	UpdateVolume(ctx context.Context, volume *corev1.PersistentVolume) (*corev1.PersistentVolume, error)
 	UpdateClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error)
-	// ChangeResourceClaim changes a claim and its status, starting with the given version. If there is a newer one, change
-	// is called again with that. It returns the written claim.
+	// ChangeResourceClaim changes a claim and its status, starting with the given version. If there is a newer one,
+	// change is called again with that. It returns the written claim.
 	ChangeResourceClaim(ctx context.Context, was *resourcev1.ResourceClaim, change func(now *resourcev1.ResourceClaim) error) (*resourcev1.ResourceClaim, error)
 	// CreateResourceClaim creates a claim under a generated name.
 	CreateResourceClaim(ctx context.Context, claim *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error)

@@ -6,7 +6,8 @@ type Set struct {
 	Filters   []Filter
 	Scores    []Weighted[Score]
 	Relations []Weighted[Relational]
-	// Pods are the rules for single pods. They are called last, but those that are not [Late] are reported before relational ones.
+	// Pods are the rules for single pods. They are called last, but those that are not [Late] are reported before
+	// relational ones.
 	Pods []Weighted[PodRule]
 }
 

@@ -22,8 +22,8 @@ var (
 	limited     = prometheus.NewDesc("kube_pod_resource_limit", "To what a pod that has not ended is limited of a resource, in the unit.", perResource, nil)
 )
 
-// Resources returns what kube-scheduler serves at /metrics/resources: the requests and limits of all pods that have not ended. They are computed when
-// somebody asks.
+// Resources returns what kube-scheduler serves at /metrics/resources: the requests and limits of all pods that have not
+// ended. They are computed when somebody asks.
 func Resources(pods *informer.Shared[*corev1.Pod]) prometheus.Gatherer {
 	r := prometheus.NewRegistry()
 	r.MustRegister(&resources{pods})

@@ -52,8 +52,8 @@ func balance(node *cluster.Node, milliCPU, memory int64) int64 {
 	return int64((1 - math.Abs(cpu-mem)/2) * plugin.MaxScore)
 }
 
-// of is balance for any resources. Resources that the node does not have, and extended ones that the pod does not request, do not
-// count.
+// of is balance for any resources. Resources that the node does not have, and extended ones that the pod does not
+// request, do not count.
 func (b Balance) of(demand *cluster.Demand, node *cluster.Node, with bool) int64 {
 	var shares []float64
 	var sum float64

@@ -21,8 +21,8 @@ type doubt struct {
 	all     bool            // such a slice may be of any node
 }
 
-// Doubtful implements [plugin.Doubter]: kube-scheduler evaluates the selectors on all nodes, so that an error on one of them is found. Here that is done for
-// the nodes with a device on which a selector fails.
+// Doubtful implements [plugin.Doubter]: kube-scheduler evaluates the selectors on all nodes, so that an error on one of
+// them is found. Here that is done for the nodes with a device on which a selector fails.
 func (a *allocation) Doubtful() func(*cluster.Node) bool {
 	var doubts []*doubt
 	for expression := range a.selectors() {
@@ -76,8 +76,8 @@ func (a *allocation) selectors() map[string]bool {
 }
 
 // doubt returns where an expression fails. Each slice is evaluated once.
-func (r *Devices) doubt(expression string, state *devices.State) *doubt {
-	before := r.doubts[expression]
+func (d *Devices) doubt(expression string, state *devices.State) *doubt {
+	before := d.doubts[expression]
 	if before != nil && before.changes == state.SliceChanges() {
 		return before
 	}
@@ -85,7 +85,7 @@ func (r *Devices) doubt(expression string, state *devices.State) *doubt {
 		before = &doubt{}
 	}
 	now := &doubt{changes: state.SliceChanges(), fails: make(map[*resourcev1.ResourceSlice]bool), nodes: make(map[string]bool)}
-	compiled := r.expressions.GetOrCompile(expression)
+	compiled := d.expressions.GetOrCompile(expression)
 	for slice := range state.Slices() {
 		fails, known := before.fails[slice]
 		if !known {
@@ -100,10 +100,10 @@ func (r *Devices) doubt(expression string, state *devices.State) *doubt {
 			now.all = true
 		}
 	}
-	if len(r.doubts) >= maxDoubts {
-		clear(r.doubts)
+	if len(d.doubts) >= maxDoubts {
+		clear(d.doubts)
 	}
-	r.doubts[expression] = now
+	d.doubts[expression] = now
 	return now
 }
 

@@ -62,17 +62,18 @@ func (*Devices) Name() string { return "DynamicResources" }
 // Late implements [plugin.Late]: the rule is reported after affinity.
 func (*Devices) Late() {}
 
-// RequeuesOn lists everything about devices, new nodes, labels, and what nodes have: an extended resource of the node's own needs no claim.
+// RequeuesOn lists everything about devices, new nodes, labels, and what nodes have: an extended resource of the node's
+// own needs no claim.
 func (*Devices) RequeuesOn() cluster.Change {
 	return cluster.DeviceChanged | cluster.ExtendedChanged | cluster.NodeAdded | cluster.NodeRoom | cluster.NodeLabels
 }
 
 // Open reads the pod's claims.
-func (r *Devices) Open(pod *cluster.Pod, state *cluster.State) (plugin.Case, error) {
+func (d *Devices) Open(pod *cluster.Pod, state *cluster.State) (plugin.Case, error) {
 	if len(pod.Claims)+len(pod.Extended) == 0 {
 		return nil, nil
 	}
-	a := &allocation{rule: r, pod: pod, state: state}
+	a := &allocation{rule: d, pod: pod, state: state}
 	for i := range pod.Claims {
 		c, err := claimOf(pod, &pod.Claims[i], state)
 		switch {
@@ -93,7 +94,7 @@ func (r *Devices) Open(pod *cluster.Pod, state *cluster.State) (plugin.Case, err
 			if err != nil {
 				return nil, err
 			}
-			had.lost = r.lost(c, time.Now())
+			had.lost = d.lost(c, time.Now())
 			a.had = append(a.had, had)
 		}
 	}

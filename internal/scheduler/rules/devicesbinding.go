@@ -57,15 +57,15 @@ func ready(c *resourcev1.ResourceClaim) (bool, error) {
 }
 
 // late reports whether the devices of a claim have exceeded their time to become ready.
-func (r *Devices) late(c *resourcev1.ResourceClaim, now time.Time) bool {
+func (d *Devices) late(c *resourcev1.ResourceClaim, now time.Time) bool {
 	a := c.Status.Allocation
-	return a != nil && a.AllocationTimestamp != nil && conditioned(c) && a.AllocationTimestamp.Add(r.timeout).Before(now)
+	return a != nil && a.AllocationTimestamp != nil && conditioned(c) && a.AllocationTimestamp.Add(d.timeout).Before(now)
 }
 
 // lost reports whether the devices of a claim will not become ready.
-func (r *Devices) lost(c *resourcev1.ResourceClaim, now time.Time) bool {
+func (d *Devices) lost(c *resourcev1.ResourceClaim, now time.Time) bool {
 	is, err := ready(c)
-	return err != nil || !is && r.late(c, now)
+	return err != nil || !is && d.late(c, now)
 }
 
 // untilBound waits until all devices that must be ready are ready.

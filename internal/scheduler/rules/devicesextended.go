@@ -26,8 +26,8 @@ var (
 	}
 )
 
-// special is the claim for the extended resources of a pod for which device classes stand. What it asks for depends on the node, because nodes may have
-// some of the resources themselves. It is made when a node has been chosen.
+// special is the claim for the extended resources of a pod for which device classes stand. What it asks for depends on
+// the node, because nodes may have some of the resources themselves. It is made when a node has been chosen.
 type special struct {
 	pod   *cluster.Pod
 	state *cluster.State
@@ -67,7 +67,8 @@ func (s *special) resourceNames() []corev1.ResourceName {
 	return s.resources
 }
 
-// on returns the claim for a node; nil if the pod needs none there. The verdict is the reason why the pod may not go there.
+// on returns the claim for a node; nil if the pod needs none there. The verdict is the reason why the pod may not go
+// there.
 func (s *special) on(node *cluster.Node) (*variant, *plugin.Verdict) {
 	switch {
 	case s == nil:
@@ -121,8 +122,9 @@ func (s *special) claim() *resourcev1.ResourceClaim {
 	}}
 }
 
-// requestsFor returns the requests for devices that stand for a resource, and which containers use which of them. Init containers use the devices of
-// containers that begin after they have ended. What they need beyond these is requested once, for the one that needs most.
+// requestsFor returns the requests for devices that stand for a resource, and which containers use which of them. Init
+// containers use the devices of containers that begin after they have ended. What they need beyond these is requested
+// once, for the one that needs most.
 func requestsFor(all []cluster.ExtendedRequest, resource corev1.ResourceName, class string) ([]resourcev1.DeviceRequest, []corev1.ContainerExtendedResourceRequest) {
 	var requests []resourcev1.DeviceRequest
 	var mappings []corev1.ContainerExtendedResourceRequest
@@ -206,7 +208,8 @@ func fresh(c *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 	return c
 }
 
-// untilShown waits until the API shows a written claim. A claim that it does not show in time is forgotten: it may have been deleted already.
+// untilShown waits until the API shows a written claim. A claim that it does not show in time is forgotten: it may have
+// been deleted already.
 func (a *allocation) untilShown(ctx context.Context, access plugin.Access, key cluster.Key) {
 	ctx, cancel := context.WithTimeout(ctx, showTimeout)
 	defer cancel()

@@ -113,7 +113,8 @@ func (a *allocation) change(now *resourcev1.ResourceClaim, c *claimChange) error
 	if c.allocates && now.Status.Allocation == nil {
 		now.Status.Allocation = wanted.Status.Allocation
 	}
-	// Without the finalizer the allocation is not written yet: it may be that of another pod, which shares the claim and is about to write it too.
+	// Without the finalizer the allocation is not written yet: it may be that of another pod, which shares the claim
+	// and is about to write it too.
 	if !slices.Contains(now.Finalizers, resourcev1.Finalizer) {
 		now.Finalizers = append(now.Finalizers, resourcev1.Finalizer)
 		if now.Status.Allocation.AllocationTimestamp == nil {
@@ -127,8 +128,8 @@ func (a *allocation) change(now *resourcev1.ResourceClaim, c *claimChange) error
 	return nil
 }
 
-// Release releases the devices of one claim that cannot be used where the pod could go, if no other pod uses them, or deletes the special claim of an
-// earlier attempt.
+// Release releases the devices of one claim that cannot be used where the pod could go, if no other pod uses them, or
+// deletes the special claim of an earlier attempt.
 func (a *allocation) Release() (string, func(context.Context, plugin.Access) error) {
 	for _, had := range a.had {
 		users := had.claim.Status.ReservedFor

@@ -10,7 +10,8 @@ import (
 	"github.com/millrace/millrace/internal/scheduler/internal/cluster"
 )
 
-// Of two pods that share a claim, the second sees the allocation that the first is about to write, and may write it first.
+// Of two pods that share a claim, the second sees the allocation that the first is about to write, and may write it
+// first.
 func TestWhoeverWritesAnAllocationProtectsItsClaim(t *testing.T) {
 	seen := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "gpu", UID: "1"}}
 	seen.Status.Allocation = &resourcev1.AllocationResult{}

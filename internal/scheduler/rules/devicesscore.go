@@ -13,7 +13,8 @@ func hasAlternatives(c *resourcev1.ResourceClaim) bool {
 	return slices.ContainsFunc(c.Spec.Devices.Requests, func(r resourcev1.DeviceRequest) bool { return len(r.FirstAvailable) > 1 })
 }
 
-// rate remembers how good the devices are that open claims can have on a node: the earlier an alternative is in its list, the better.
+// rate remembers how good the devices are that open claims can have on a node: the earlier an alternative is in its
+// list, the better.
 func (a *allocation) rate(node *cluster.Node, results []resourcev1.AllocationResult) {
 	if a.ratings == nil {
 		return

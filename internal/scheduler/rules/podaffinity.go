@@ -17,7 +17,8 @@ type PodAffinity struct {
 
 // PodAffinityOptions are the arguments of the rule. The zero value has kube-scheduler's defaults.
 type PodAffinityOptions struct {
-	// RequiredWeight is the weight of the required affinity of placed pods towards the pod, in a node's score. nil means 1.
+	// RequiredWeight is the weight of the required affinity of placed pods towards the pod, in a node's score. nil
+	// means 1.
 	RequiredWeight *int64
 	// IgnorePreferred ignores the preferred affinity of placed pods for pods that have no preferences.
 	IgnorePreferred bool

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/internal/scheduler/plugin"
 )
 
-// Resources keeps pods on nodes with enough free resources, and scores nodes by its strategy. By default it prefers those
-// with most free resources.
+// Resources keeps pods on nodes with enough free resources, and scores nodes by its strategy. By default it prefers
+// those with most free resources.
 type Resources struct {
 	options  ResourcesOptions
 	verdicts map[string]*plugin.Verdict // by the missing resources
@@ -39,7 +39,8 @@ func (r *Resources) ignores(name corev1.ResourceName) bool {
 // Name is NodeResourcesFit.
 func (*Resources) Name() string { return "NodeResourcesFit" }
 
-// Filter refuses nodes without enough free resources. The reasons name all that are missing. Those that are claimed are for [Devices].
+// Filter refuses nodes without enough free resources. The reasons name all that are missing. Those that are claimed are
+// for [Devices].
 func (r *Resources) Filter(demand *cluster.Demand, node *cluster.Node) *plugin.Verdict {
 	var s shortage
 	if node.Pods+1 > node.AllowedPods {

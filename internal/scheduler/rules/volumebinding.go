@@ -17,7 +17,8 @@ import (
 	"github.com/millrace/millrace/internal/scheduler/plugin"
 )
 
-// VolumeBinding places pods where their volumes can be used, and binds the claims with volumeBindingMode WaitForFirstConsumer.
+// VolumeBinding places pods where their volumes can be used, and binds the claims with volumeBindingMode
+// WaitForFirstConsumer.
 type VolumeBinding struct {
 	// Timeout is how long a pod waits until its volumes are bound. 0 means 10 minutes.
 	Timeout time.Duration
@@ -46,8 +47,8 @@ func (VolumeBinding) RequeuesOn() cluster.Change {
 }
 
 // Open sorts the pod's claims into bound and delayed ones.
-func (r VolumeBinding) Open(pod *cluster.Pod, state *cluster.State) (plugin.Case, error) {
-	c := &binding{pod: pod, state: state, timeout: cmp.Or(r.Timeout, bindTimeout), shape: r.Shape}
+func (vb VolumeBinding) Open(pod *cluster.Pod, state *cluster.State) (plugin.Case, error) {
+	c := &binding{pod: pod, state: state, timeout: cmp.Or(vb.Timeout, bindTimeout), shape: vb.Shape}
 	if len(c.shape) == 0 {
 		c.shape = Shape{{Utilization: 0, Score: plugin.MaxScore}, {Utilization: 100, Score: 0}}
 	}
@@ -170,10 +171,10 @@ type provision struct {
 }
 
 // Filter refuses nodes where a bound volume cannot be used, or no volume can be found or provisioned.
-func (c *binding) Filter(node *cluster.Node) *plugin.Verdict {
-	reasons := c.checkBound(node)
-	if len(c.delayed) > 0 {
-		_, more := c.plan(node)
+func (bi *binding) Filter(node *cluster.Node) *plugin.Verdict {
+	reasons := bi.checkBound(node)
+	if len(bi.delayed) > 0 {
+		_, more := bi.plan(node)
 		reasons = append(reasons, more...)
 		slices.SortFunc(reasons, func(a, b string) int { return cmp.Compare(rank[a], rank[b]) })
 	}
@@ -186,9 +187,9 @@ func (c *binding) Filter(node *cluster.Node) *plugin.Verdict {
 // rank is the order of the reasons in messages.
 var rank = map[string]int{volumeElsewhere: 0, nothingToBind: 1, tooLittleSpace: 2, volumeGone: 3}
 
-func (c *binding) checkBound(node *cluster.Node) []string {
-	for _, claim := range c.bound {
-		v, ok := c.state.Storage.Volume(claim.Spec.VolumeName)
+func (bi *binding) checkBound(node *cluster.Node) []string {
+	for _, claim := range bi.bound {
+		v, ok := bi.state.Storage.Volume(claim.Spec.VolumeName)
 		if !ok {
 			return []string{volumeGone}
 		}
@@ -200,11 +201,11 @@ func (c *binding) checkBound(node *cluster.Node) []string {
 }
 
 // plan finds usable volumes for the delayed claims on a node, or returns the reasons why there are none.
-func (c *binding) plan(node *cluster.Node) (plan, []string) {
+func (bi *binding) plan(node *cluster.Node) (plan, []string) {
 	var p plan
 	var missing []*corev1.PersistentVolumeClaim
 	taken := make(map[string]*corev1.PersistentVolume)
-	for _, claim := range c.delayed {
+	for _, claim := range bi.delayed {
 		if selected, ok := claim.Annotations[volume.AnnSelectedNode]; ok {
 			if selected != node.Name {
 				return plan{}, []string{nothingToBind}
@@ -212,7 +213,7 @@ func (c *binding) plan(node *cluster.Node) (plan, []string) {
 			missing = append(missing, claim)
 			continue
 		}
-		v := c.match(claim, node, taken)
+		v := bi.match(claim, node, taken)
 		if v == nil {
 			missing = append(missing, claim)
 			continue
@@ -221,7 +222,7 @@ func (c *binding) plan(node *cluster.Node) (plan, []string) {
 		p.volumes = append(p.volumes, match{v, claim})
 	}
 	for _, claim := range missing {
-		room, reason := c.canProvision(claim, node)
+		room, reason := bi.canProvision(claim, node)
 		if reason != "" {
 			return plan{}, []string{reason}
 		}
@@ -230,15 +231,15 @@ func (c *binding) plan(node *cluster.Node) (plan, []string) {
 	return p, nil
 }
 
-func (c *binding) match(claim *corev1.PersistentVolumeClaim, node *cluster.Node, taken map[string]*corev1.PersistentVolume) *corev1.PersistentVolume {
+func (bi *binding) match(claim *corev1.PersistentVolumeClaim, node *cluster.Node, taken map[string]*corev1.PersistentVolume) *corev1.PersistentVolume {
 	class := volume.GetPersistentVolumeClaimClass(claim)
-	list, ok := c.candidates[class]
+	list, ok := bi.candidates[class]
 	if !ok {
-		list = c.candidatesOf(class)
-		if c.candidates == nil {
-			c.candidates = make(map[string]*candidates)
+		list = bi.candidatesOf(class)
+		if bi.candidates == nil {
+			bi.candidates = make(map[string]*candidates)
 		}
-		c.candidates[class] = list
+		bi.candidates[class] = list
 	}
 	at := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: node.Labels}}
 	v, err := volume.FindMatchingVolume(claim, list.near(node), at, taken, true, true)
@@ -249,20 +250,20 @@ func (c *binding) match(claim *corev1.PersistentVolumeClaim, node *cluster.Node,
 }
 
 // canProvision returns the reason why no volume can be provisioned for a claim on a node, or "".
-func (c *binding) canProvision(claim *corev1.PersistentVolumeClaim, node *cluster.Node) (*storagev1.CSIStorageCapacity, string) {
-	class, ok := c.state.Storage.Class(volume.GetPersistentVolumeClaimClass(claim))
+func (bi *binding) canProvision(claim *corev1.PersistentVolumeClaim, node *cluster.Node) (*storagev1.CSIStorageCapacity, string) {
+	class, ok := bi.state.Storage.Class(volume.GetPersistentVolumeClaimClass(claim))
 	if !ok || class.Provisioner == "" || class.Provisioner == volume.NotSupportedProvisioner {
 		return nil, nothingToBind
 	}
 	if !inTopology(class.AllowedTopologies, node.Labels) {
 		return nil, nothingToBind
 	}
-	driver, ok := c.state.Storage.Driver(class.Provisioner)
+	driver, ok := bi.state.Storage.Driver(class.Provisioner)
 	size, sized := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	if !sized || !ok || driver.Spec.StorageCapacity == nil || !*driver.Spec.StorageCapacity {
 		return nil, ""
 	}
-	for capacity := range c.state.Storage.Capacities(class.Name) {
+	for capacity := range bi.state.Storage.Capacities(class.Name) {
 		limit := capacity.MaximumVolumeSize
 		if limit == nil {
 			limit = capacity.Capacity

@@ -9,20 +9,21 @@ import (
 	"github.com/millrace/millrace/internal/scheduler/internal/cluster"
 )
 
-// candidates are the volumes of one class that may be bound to delayed claims. Most are local volumes. These are only checked
-// for their own node.
+// candidates are the volumes of one class that may be bound to delayed claims. Most are local volumes. These are only
+// checked for their own node.
 type candidates struct {
 	byHost   map[string][]*corev1.PersistentVolume
 	anywhere []*corev1.PersistentVolume
 }
 
 // candidatesOf returns the volumes that are not bound to other claims.
-func (c *binding) candidatesOf(class string) *candidates {
+func (bi *binding) candidatesOf(class string) *candidates {
 	list := &candidates{byHost: make(map[string][]*corev1.PersistentVolume)}
-	for _, v := range c.state.Storage.VolumesOf(class) {
+	for _, v := range bi.state.Storage.VolumesOf(class) {
 		if v.Spec.ClaimRef != nil {
-			// A volume that is reserved for one of the claims is used for it on every node: the claim gets no other one.
-			promised := slices.ContainsFunc(c.delayed, func(claim *corev1.PersistentVolumeClaim) bool {
+			// A volume that is reserved for one of the claims is used for it on every node: the claim gets no other
+			// one.
+			promised := slices.ContainsFunc(bi.delayed, func(claim *corev1.PersistentVolumeClaim) bool {
 				return volume.IsVolumeBoundToClaim(v, claim)
 			})
 			if promised {
@@ -40,12 +41,12 @@ func (c *binding) candidatesOf(class string) *candidates {
 }
 
 // near returns the candidates for a node.
-func (l *candidates) near(node *cluster.Node) []*corev1.PersistentVolume {
-	local := l.byHost[node.Labels[corev1.LabelHostname]]
-	if len(l.anywhere) == 0 {
+func (c *candidates) near(node *cluster.Node) []*corev1.PersistentVolume {
+	local := c.byHost[node.Labels[corev1.LabelHostname]]
+	if len(c.anywhere) == 0 {
 		return local
 	}
-	return slices.Concat(local, l.anywhere)
+	return slices.Concat(local, c.anywhere)
 }
 
 // hostOf returns the host of a local volume, if its affinity is for that host only.

@@ -49,7 +49,8 @@ func (VolumeLimits) Open(pod *cluster.Pod, state *cluster.State) (plugin.Case, e
 	return c, nil
 }
 
-// driverOf returns a claim's driver and the driver's handle of the volume. A volume that will be provisioned counts too.
+// driverOf returns a claim's driver and the driver's handle of the volume. A volume that will be provisioned counts
+// too.
 func driverOf(claim *corev1.PersistentVolumeClaim, state *cluster.State) (driver, handle string) {
 	if v, ok := state.Storage.Volume(claim.Spec.VolumeName); ok {
 		if v.Spec.CSI == nil {
@@ -71,10 +72,10 @@ type limits struct {
 }
 
 // Filter refuses nodes without a driver that is required there, and nodes that cannot attach all of the pod's volumes.
-func (c *limits) Filter(node *cluster.Node) *plugin.Verdict {
-	onNode, _ := c.state.Storage.Node(node.Name)
-	for _, driver := range c.wanted {
-		if c.missing(driver, onNode) {
+func (l *limits) Filter(node *cluster.Node) *plugin.Verdict {
+	onNode, _ := l.state.Storage.Node(node.Name)
+	for _, driver := range l.wanted {
+		if l.missing(driver, onNode) {
 			return &plugin.Verdict{
 				Plugin: VolumeLimits{}.Name(), Reasons: []string{driver + " CSI driver is not installed on the node"},
 			}
@@ -84,12 +85,12 @@ func (c *limits) Filter(node *cluster.Node) *plugin.Verdict {
 	if len(most) == 0 {
 		return nil
 	}
-	attached := c.attached(node)
+	attached := l.attached(node)
 	counts, added := make(map[string]int), make(map[string]int)
 	for _, driver := range attached {
 		counts[driver]++
 	}
-	for name, driver := range c.wanted {
+	for name, driver := range l.wanted {
 		if _, already := attached[name]; !already {
 			added[driver]++
 		}
@@ -103,25 +104,25 @@ func (c *limits) Filter(node *cluster.Node) *plugin.Verdict {
 }
 
 // attached returns the volumes that the node's pods use, and others that are still attached to it, with their drivers.
-func (c *limits) attached(node *cluster.Node) map[string]string {
+func (l *limits) attached(node *cluster.Node) map[string]string {
 	volumes := make(map[string]string)
 	for _, pod := range node.WithVolumes {
 		for i := range pod.Volumes {
-			claim, ok := c.state.Storage.Claim(cluster.Key{Namespace: pod.Key.Namespace, Name: pod.Volumes[i].Claim})
+			claim, ok := l.state.Storage.Claim(cluster.Key{Namespace: pod.Key.Namespace, Name: pod.Volumes[i].Claim})
 			if !ok {
 				continue
 			}
-			if driver, handle := driverOf(claim, c.state); driver != "" && handle != "" {
+			if driver, handle := driverOf(claim, l.state); driver != "" && handle != "" {
 				volumes[driver+"/"+handle] = driver
 			}
 		}
 	}
-	for a := range c.state.Storage.Attachments(node.Name) {
+	for a := range l.state.Storage.Attachments(node.Name) {
 		name := a.Spec.Source.PersistentVolumeName
 		if name == nil {
 			continue
 		}
-		if v, ok := c.state.Storage.Volume(*name); ok && v.Spec.CSI != nil {
+		if v, ok := l.state.Storage.Volume(*name); ok && v.Spec.CSI != nil {
 			volumes[v.Spec.CSI.Driver+"/"+v.Spec.CSI.VolumeHandle] = v.Spec.CSI.Driver
 		}
 	}
@@ -129,8 +130,8 @@ func (c *limits) attached(node *cluster.Node) map[string]string {
 }
 
 // missing reports whether a node lacks a driver that pods require on their node.
-func (c *limits) missing(name string, onNode *storagev1.CSINode) bool {
-	driver, ok := c.state.Storage.Driver(name)
+func (l *limits) missing(name string, onNode *storagev1.CSINode) bool {
+	driver, ok := l.state.Storage.Driver(name)
 	if !ok || driver.Spec.PreventPodSchedulingIfMissing == nil || !*driver.Spec.PreventPodSchedulingIfMissing {
 		return false
 	}

@@ -16,39 +16,39 @@ import (
 )
 
 // Reserve assumes the plan for the node.
-func (c *binding) Reserve(node *cluster.Node) error {
-	p, reasons := c.plan(node)
-	if len(c.delayed) > 0 && len(reasons) > 0 {
+func (bi *binding) Reserve(node *cluster.Node) error {
+	p, reasons := bi.plan(node)
+	if len(bi.delayed) > 0 && len(reasons) > 0 {
 		return errors.New(reasons[0])
 	}
-	c.node, c.volumes, c.claims = node.Name, nil, nil
+	bi.node, bi.volumes, bi.claims = node.Name, nil, nil
 	for _, m := range p.volumes {
 		v, changed, err := volume.GetBindVolumeToClaim(m.volume, m.claim)
 		if err != nil {
-			c.Unreserve()
+			bi.Unreserve()
 			return err
 		}
 		if changed {
-			c.state.Storage.AssumeVolume(v)
+			bi.state.Storage.AssumeVolume(v)
 		}
-		c.volumes = append(c.volumes, v)
+		bi.volumes = append(bi.volumes, v)
 	}
 	for _, p := range p.provisions {
 		claim := p.claim.DeepCopy()
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volume.AnnSelectedNode, node.Name)
-		c.state.Storage.AssumeClaim(claim)
-		c.claims = append(c.claims, claim)
+		bi.state.Storage.AssumeClaim(claim)
+		bi.claims = append(bi.claims, claim)
 	}
 	return nil
 }
 
 // Unreserve undoes the assumptions.
-func (c *binding) Unreserve() {
-	for _, v := range c.volumes {
-		c.state.Storage.RestoreVolume(v.Name)
+func (bi *binding) Unreserve() {
+	for _, v := range bi.volumes {
+		bi.state.Storage.RestoreVolume(v.Name)
 	}
-	for _, claim := range c.claims {
-		c.state.Storage.RestoreClaim(keyOf(claim))
+	for _, claim := range bi.claims {
+		bi.state.Storage.RestoreClaim(keyOf(claim))
 	}
 }
 
@@ -57,31 +57,31 @@ func keyOf(claim *corev1.PersistentVolumeClaim) storage.Key {
 }
 
 // Prepares reports whether volumes or claims must be bound.
-func (c *binding) Prepares() bool { return len(c.volumes) > 0 || len(c.claims) > 0 }
+func (bi *binding) Prepares() bool { return len(bi.volumes) > 0 || len(bi.claims) > 0 }
 
 // Prepare writes the decision and waits until volumes and claims are bound.
-func (c *binding) Prepare(ctx context.Context, access plugin.Access) error {
-	for i, v := range c.volumes {
+func (bi *binding) Prepare(ctx context.Context, access plugin.Access) error {
+	for i, v := range bi.volumes {
 		now, err := access.UpdateVolume(ctx, v)
 		if err != nil {
 			return err
 		}
-		c.volumes[i] = now
+		bi.volumes[i] = now
 	}
-	for i, claim := range c.claims {
+	for i, claim := range bi.claims {
 		now, err := access.UpdateClaim(ctx, claim)
 		if err != nil {
 			return err
 		}
-		c.claims[i] = now
+		bi.claims[i] = now
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, context.DeadlineExceeded)
+	ctx, cancel := context.WithTimeoutCause(ctx, bi.timeout, context.DeadlineExceeded)
 	defer cancel()
 	for {
 		changed := access.Changed()
 		var done bool
 		var err error
-		access.WithState(func(*cluster.State) { done, err = c.isBound() })
+		access.WithState(func(*cluster.State) { done, err = bi.isBound() })
 		if err != nil {
 			return fmt.Errorf("binding volumes: %w", err)
 		}
@@ -97,22 +97,22 @@ func (c *binding) Prepare(ctx context.Context, access plugin.Access) error {
 }
 
 // isBound reports whether all volumes are bound; an error means that they never will be.
-func (c *binding) isBound() (bool, error) {
-	node, ok := c.state.NodeNamed(c.node)
+func (bi *binding) isBound() (bool, error) {
+	node, ok := bi.state.NodeNamed(bi.node)
 	if !ok || !node.Present {
-		return false, fmt.Errorf("failed to get node %q: node %q not found", c.node, c.node)
+		return false, fmt.Errorf("failed to get node %q: node %q not found", bi.node, bi.node)
 	}
-	if pod, _, _, placed := c.state.Placed(c.pod.Key); !placed || pod.UID != c.pod.UID {
-		return false, fmt.Errorf("pod does not exist any more: pod %q not found", c.pod.Key.Name)
+	if pod, _, _, placed := bi.state.Placed(bi.pod.Key); !placed || pod.UID != bi.pod.UID {
+		return false, fmt.Errorf("pod does not exist any more: pod %q not found", bi.pod.Key.Name)
 	}
-	for _, wanted := range c.volumes {
-		done, err := c.volumeIsBound(wanted, node)
+	for _, wanted := range bi.volumes {
+		done, err := bi.volumeIsBound(wanted, node)
 		if !done || err != nil {
 			return false, err
 		}
 	}
-	for _, wanted := range c.claims {
-		done, err := c.claimIsBound(wanted, node)
+	for _, wanted := range bi.claims {
+		done, err := bi.claimIsBound(wanted, node)
 		if !done || err != nil {
 			return false, err
 		}
@@ -120,12 +120,12 @@ func (c *binding) isBound() (bool, error) {
 	return true, nil
 }
 
-func (c *binding) volumeIsBound(wanted *corev1.PersistentVolume, node *cluster.Node) (bool, error) {
-	v, ok := c.state.Storage.ShownVolume(wanted.Name)
+func (bi *binding) volumeIsBound(wanted *corev1.PersistentVolume, node *cluster.Node) (bool, error) {
+	v, ok := bi.state.Storage.ShownVolume(wanted.Name)
 	if !ok {
 		return false, fmt.Errorf("failed to check binding: could not find v1.PersistentVolume %q", wanted.Name)
 	}
-	claim, ok := c.state.Storage.ShownClaim(storage.Key{Namespace: wanted.Spec.ClaimRef.Namespace, Name: wanted.Spec.ClaimRef.Name})
+	claim, ok := bi.state.Storage.ShownClaim(storage.Key{Namespace: wanted.Spec.ClaimRef.Namespace, Name: wanted.Spec.ClaimRef.Name})
 	switch {
 	case !ok:
 		return false, fmt.Errorf("failed to check binding: could not find v1.PersistentVolumeClaim %q", wanted.Spec.ClaimRef.Namespace+"/"+wanted.Spec.ClaimRef.Name)
@@ -137,8 +137,8 @@ func (c *binding) volumeIsBound(wanted *corev1.PersistentVolume, node *cluster.N
 	return fullyBound(claim), suits(v, node)
 }
 
-func (c *binding) claimIsBound(wanted *corev1.PersistentVolumeClaim, node *cluster.Node) (bool, error) {
-	claim, ok := c.state.Storage.ShownClaim(keyOf(wanted))
+func (bi *binding) claimIsBound(wanted *corev1.PersistentVolumeClaim, node *cluster.Node) (bool, error) {
+	claim, ok := bi.state.Storage.ShownClaim(keyOf(wanted))
 	switch {
 	case !ok:
 		return false, fmt.Errorf("failed to check provisioning pvc: could not find v1.PersistentVolumeClaim %q", wanted.Namespace+"/"+wanted.Name)
@@ -146,13 +146,13 @@ func (c *binding) claimIsBound(wanted *corev1.PersistentVolumeClaim, node *clust
 		return false, nil
 	case claim.Annotations == nil:
 		return false, fmt.Errorf("selectedNode annotation reset for PVC %q", claim.Name)
-	case claim.Annotations[volume.AnnSelectedNode] != c.node:
+	case claim.Annotations[volume.AnnSelectedNode] != bi.node:
 		return false, fmt.Errorf("provisioning failed for PVC %q", claim.Name)
 	}
 	if claim.Spec.VolumeName == "" {
 		return false, nil
 	}
-	v, ok := c.state.Storage.ShownVolume(claim.Spec.VolumeName)
+	v, ok := bi.state.Storage.ShownVolume(claim.Spec.VolumeName)
 	if !ok {
 		return false, nil
 	}
@@ -167,13 +167,13 @@ func suits(v *corev1.PersistentVolume, node *cluster.Node) error {
 }
 
 // Scores reports whether volumes are chosen or provisioned, so that nodes can differ.
-func (c *binding) Scores() bool {
-	for _, claim := range c.delayed {
+func (bi *binding) Scores() bool {
+	for _, claim := range bi.delayed {
 		class := volume.GetPersistentVolumeClaimClass(claim)
-		if c.state.Storage.HasVolumes(class) {
+		if bi.state.Storage.HasVolumes(class) {
 			return true
 		}
-		for range c.state.Storage.Capacities(class) {
+		for range bi.state.Storage.Capacities(class) {
 			return true
 		}
 	}
@@ -181,8 +181,8 @@ func (c *binding) Scores() bool {
 }
 
 // Score rates the utilization of the volumes, or of the capacity where they are provisioned.
-func (c *binding) Score(node *cluster.Node) int64 {
-	p, reasons := c.plan(node)
+func (bi *binding) Score(node *cluster.Node) int64 {
+	p, reasons := bi.plan(node)
 	if len(reasons) > 0 {
 		return 0
 	}
@@ -212,7 +212,7 @@ func (c *binding) Score(node *cluster.Node) int64 {
 		if u.capacity > 0 && u.requested <= u.capacity {
 			used = u.requested * 100 / u.capacity
 		}
-		sum += c.shape.at(used)
+		sum += bi.shape.at(used)
 	}
 	return int64(math.Round(float64(sum) / float64(len(classes))))
 }

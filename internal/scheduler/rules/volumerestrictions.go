@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/internal/scheduler/plugin"
 )
 
-// VolumeRestrictions refuses nodes and volumes that pods may not share: disks without a claim that only one pod of a node
-// may write, and claims with the access mode ReadWriteOncePod.
+// VolumeRestrictions refuses nodes and volumes that pods may not share: disks without a claim that only one pod of a
+// node may write, and claims with the access mode ReadWriteOncePod.
 type VolumeRestrictions struct{}
 
 var (

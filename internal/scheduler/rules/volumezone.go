@@ -124,7 +124,7 @@ func zoneValues(value string) []string {
 type zoned []zone
 
 // Filter refuses nodes in other zones. Nodes without zone and region labels are accepted.
-func (c zoned) Filter(node *cluster.Node) *plugin.Verdict {
+func (zo zoned) Filter(node *cluster.Node) *plugin.Verdict {
 	somewhere := false
 	for key := range zoneLabels {
 		_, ok := node.Labels[key]
@@ -133,7 +133,7 @@ func (c zoned) Filter(node *cluster.Node) *plugin.Verdict {
 	if !somewhere {
 		return nil
 	}
-	for _, z := range c {
+	for _, z := range zo {
 		value, ok := node.Labels[z.key]
 		if !ok {
 			value, ok = node.Labels[zoneLabels[z.key]]

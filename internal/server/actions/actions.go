@@ -1,5 +1,5 @@
-// Package actions implements the subresources that clients POST to as calls: binding a pod, evicting a pod, requesting a token. It also answers
-// reviews, which are never stored.
+// Package actions implements the subresources that clients POST to as calls: binding a pod, evicting a pod, requesting
+// a token. It also answers reviews, which are never stored.
 package actions
 
 import (

@@ -19,8 +19,8 @@ import (
 	"github.com/millrace/millrace/internal/server/resource"
 )
 
-// evict deletes a pod if the disruption budgets of its namespace allow it. A pod that needs no budget is deleted only in the state that says so: if it has
-// changed meanwhile, as from Pending to Running, the eviction begins anew.
+// evict deletes a pod if the disruption budgets of its namespace allow it. A pod that needs no budget is deleted only
+// in the state that says so: if it has changed meanwhile, as from Pending to Running, the eviction begins anew.
 func evict(ctx context.Context, c *apiserver.ActionCall) (runtime.Object, int, error) {
 	e := c.Body.(*policyv1.Eviction)
 	if e.Name != c.Name {
@@ -47,7 +47,8 @@ func evict(ctx context.Context, c *apiserver.ActionCall) (runtime.Object, int, e
 	}
 }
 
-// evictPod tries to evict the pod as it has been read. again says that the pod has changed since, so that another try may succeed.
+// evictPod tries to evict the pod as it has been read. again says that the pod has changed since, so that another try
+// may succeed.
 func evictPod(ctx context.Context, c *apiserver.ActionCall, options metav1.DeleteOptions, pod *corev1.Pod) (again bool, err error) {
 	if err := registry.CheckPreconditions(c.Storage.Kind(), options.Preconditions, pod); err != nil {
 		return false, err // before anything is taken from a budget
@@ -87,7 +88,8 @@ func readPod(ctx context.Context, c *apiserver.ActionCall) (*corev1.Pod, error) 
 	return o.(*corev1.Pod), nil
 }
 
-// needsNoBudget reports whether a pod can be evicted without a look at the budgets: it has ended, is pending, or is being deleted.
+// needsNoBudget reports whether a pod can be evicted without a look at the budgets: it has ended, is pending, or is
+// being deleted.
 func needsNoBudget(p *corev1.Pod) bool {
 	switch p.Status.Phase {
 	case corev1.PodSucceeded, corev1.PodFailed, corev1.PodPending:
@@ -96,8 +98,8 @@ func needsNoBudget(p *corev1.Pod) bool {
 	return p.DeletionTimestamp != nil
 }
 
-// markEvicted adds the reason of the eviction to the pod's conditions, and returns the resource version that the pod then has. If exact is set, it must not
-// have changed before.
+// markEvicted adds the reason of the eviction to the pod's conditions, and returns the resource version that the pod
+// then has. If exact is set, it must not have changed before.
 func markEvicted(ctx context.Context, c *apiserver.ActionCall, pod *corev1.Pod, exact bool) (version string, err error) {
 	opt := registry.UpdateOptions{WriteOptions: c.Options, View: "eviction", Own: true}
 	stored, _, err := c.Storage.Update(ctx, c.Namespace, c.Name, func(_ context.Context, old resource.Object) (resource.Object, error) {
@@ -120,7 +122,8 @@ func markEvicted(ctx context.Context, c *apiserver.ActionCall, pod *corev1.Pod, 
 
 var errPodChanged = errors.New("the pod has changed while it was being evicted")
 
-// useDisruption takes one disruption from the pod's budget, or refuses. free says that the pod in this state needs none of its budget.
+// useDisruption takes one disruption from the pod's budget, or refuses. free says that the pod in this state needs none
+// of its budget.
 func useDisruption(ctx context.Context, c *apiserver.ActionCall, pod *corev1.Pod) (free bool, err error) {
 	kind, ok := c.Registry.Catalogue.Kind(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"})
 	if !ok {

@@ -48,57 +48,57 @@ func newEvictions(t *testing.T) *evictions {
 	return w
 }
 
-func (w *evictions) must(err error) {
-	w.t.Helper()
+func (e *evictions) must(err error) {
+	e.t.Helper()
 	if err != nil {
-		w.t.Fatal(err)
+		e.t.Fatal(err)
 	}
 }
 
-func (w *evictions) of(group, of string) *registry.Storage {
-	w.t.Helper()
-	kind, _ := w.Catalogue.Kind(schema.GroupResource{Group: group, Resource: of})
-	s, err := w.Storage(kind)
-	w.must(err)
+func (e *evictions) of(group, of string) *registry.Storage {
+	e.t.Helper()
+	kind, _ := e.Catalogue.Kind(schema.GroupResource{Group: group, Resource: of})
+	s, err := e.Storage(kind)
+	e.must(err)
 	return s
 }
 
-func (w *evictions) createPod() {
-	w.t.Helper()
-	pods := w.of("", "pods")
+func (e *evictions) createPod() {
+	e.t.Helper()
+	pods := e.of("", "pods")
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"app": "p"}}}
 	pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
 	pods.Kind().Default(pod)
-	_, err := pods.Create(w.t.Context(), "n", pod, registry.WriteOptions{})
-	w.must(err)
+	_, err := pods.Create(e.t.Context(), "n", pod, registry.WriteOptions{})
+	e.must(err)
 }
 
-func (w *evictions) pod() *corev1.Pod {
-	w.t.Helper()
-	pod, err := readPod(w.t.Context(), w.call(nil))
+func (e *evictions) pod() *corev1.Pod {
+	e.t.Helper()
+	pod, err := readPod(e.t.Context(), e.call(nil))
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	w.must(err)
+	e.must(err)
 	return pod
 }
 
 // run lets the pod's status say that it runs and is ready.
-func (w *evictions) run() {
-	w.t.Helper()
-	_, _, err := w.of("", "pods").Update(w.t.Context(), "n", "p", func(_ context.Context, old resource.Object) (resource.Object, error) {
+func (e *evictions) run() {
+	e.t.Helper()
+	_, _, err := e.of("", "pods").Update(e.t.Context(), "n", "p", func(_ context.Context, old resource.Object) (resource.Object, error) {
 		pod := old.(*corev1.Pod).DeepCopy()
 		pod.Status.Phase = corev1.PodRunning
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
 		return pod, nil
 	}, registry.UpdateOptions{View: "status"})
-	w.must(err)
+	e.must(err)
 }
 
-func (w *evictions) call(p *metav1.Preconditions) *apiserver.ActionCall {
+func (e *evictions) call(p *metav1.Preconditions) *apiserver.ActionCall {
 	body := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "p"}, DeleteOptions: &metav1.DeleteOptions{Preconditions: p}}
 	c := &apiserver.ActionCall{}
-	c.Registry, c.Storage, c.Namespace, c.Name, c.Body = w.Registry, w.of("", "pods"), "n", "p", body
+	c.Registry, c.Storage, c.Namespace, c.Name, c.Body = e.Registry, e.of("", "pods"), "n", "p", body
 	return c
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/millrace/millrace/internal/server/auth"
 )
 
-// Holder implements auth.Tokens. The token must be signed by this issuer, unexpired and meant for one of the audiences, and the objects to which it
-// is bound must still exist.
+// Holder implements auth.Tokens. The token must be signed by this issuer, unexpired and meant for one of the audiences,
+// and the objects to which it is bound must still exist.
 func (i *Issuer) Holder(ctx context.Context, token string, audiences []string) (auth.Holder, error) {
 	set, err := i.read(token)
 	if err != nil {
@@ -61,7 +61,8 @@ func (i *Issuer) read(token string) (*claims, error) {
 // deletionLeeway is how long a token stays valid after the deletion time of an object to which it is bound.
 const deletionLeeway = time.Minute
 
-// checkBound checks that the objects to which a token is bound exist. The node of a pod's token is not checked: it only says where the pod is.
+// checkBound checks that the objects to which a token is bound exist. The node of a pod's token is not checked: it only
+// says where the pod is.
 func (i *Issuer) checkBound(ctx context.Context, k *bound) error {
 	node := k.Node
 	if k.Pod != nil {
@@ -118,30 +119,31 @@ func accountUser(k bound, id string) auth.User {
 // maxVerified bounds how many tokens are cached.
 const maxVerified = 4096
 
-// verifiedTokens caches tokens whose signature was valid, by their hash: verifying takes 60 µs. Bound objects are checked each time.
+// verifiedTokens caches tokens whose signature was valid, by their hash: verifying takes 60 µs. Bound objects are
+// checked each time.
 type verifiedTokens struct {
 	mu     sync.RWMutex // guards tokens
 	tokens map[[sha256.Size]byte]*claims
 }
 
-func (b *verifiedTokens) find(token string, now time.Time) (*claims, bool) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	set, ok := b.tokens[sha256.Sum256([]byte(token))]
+func (v *verifiedTokens) find(token string, now time.Time) (*claims, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	set, ok := v.tokens[sha256.Sum256([]byte(token))]
 	if !ok || !now.Before(set.ExpiresAt.Time) || now.Before(set.NotBefore.Time) {
 		return nil, false
 	}
 	return set, true
 }
 
-func (b *verifiedTokens) keep(token string, set *claims) {
+func (v *verifiedTokens) keep(token string, set *claims) {
 	if set.NotBefore == nil {
 		return
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.tokens == nil || len(b.tokens) >= maxVerified {
-		b.tokens = map[[sha256.Size]byte]*claims{}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.tokens == nil || len(v.tokens) >= maxVerified {
+		v.tokens = map[[sha256.Size]byte]*claims{}
 	}
-	b.tokens[sha256.Sum256([]byte(token))] = set
+	v.tokens[sha256.Sum256([]byte(token))] = set
 }

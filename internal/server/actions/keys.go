@@ -74,8 +74,8 @@ func (i *Issuer) keysOf(t *jwt.Token) (any, error) {
 	return set, nil
 }
 
-// Documents returns the OpenID discovery documents, with which others verify tokens: the issuer and the public keys. address is the server's external
-// address.
+// Documents returns the OpenID discovery documents, with which others verify tokens: the issuer and the public keys.
+// address is the server's external address.
 func (i *Issuer) Documents(address string) (map[string]http.Handler, error) {
 	var described []map[string]string
 	for _, k := range i.keys {

@@ -177,12 +177,12 @@ func labelSelector(s *authorizationv1.LabelSelectorAttributes) labels.Requiremen
 type rulesReview struct{ authorize auth.Authorizer }
 
 // Act implements apiserver.Action.
-func (a rulesReview) Act(ctx context.Context, c *apiserver.ActionCall) (runtime.Object, int, error) {
+func (rr rulesReview) Act(ctx context.Context, c *apiserver.ActionCall) (runtime.Object, int, error) {
 	namespace := c.Body.(*authorizationv1.SelfSubjectRulesReview).Spec.Namespace
 	if namespace == "" {
 		return nil, 0, apierrors.NewBadRequest("no namespace on request")
 	}
-	rules := a.authorize.Rules(ctx, c.User, namespace)
+	rules := rr.authorize.Rules(ctx, c.User, namespace)
 	r := &authorizationv1.SelfSubjectRulesReview{Status: authorizationv1.SubjectRulesReviewStatus{
 		ResourceRules: []authorizationv1.ResourceRule{}, NonResourceRules: []authorizationv1.NonResourceRule{}, Incomplete: rules.Incomplete,
 	}}

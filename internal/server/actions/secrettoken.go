@@ -29,8 +29,9 @@ const (
 	invalidSince = "kubernetes.io/legacy-token-invalid-since"
 )
 
-// SecretTokens authenticates service account tokens that are kept in secrets and never expire. A token is believed as long as its secret
-// has it, its account exists, and the secret is not labelled as invalid. The day of the last attempt to use it is recorded in a label.
+// SecretTokens authenticates service account tokens that are kept in secrets and never expire. A token is believed as
+// long as its secret has it, its account exists, and the secret is not labelled as invalid. The day of the last attempt
+// to use it is recorded in a label.
 type SecretTokens struct {
 	// Issuer has the keys of the tokens.
 	Issuer *Issuer

@@ -31,7 +31,8 @@ type IssuerOptions struct {
 	Keys []crypto.PublicKey
 	// Names are the issuers of tokens: the first makes them, all are accepted.
 	Names []string
-	// Audiences are what tokens for this API server are meant for, and those whose request names no audience: the names, if there are none.
+	// Audiences are what tokens for this API server are meant for, and those whose request names no audience: the
+	// names, if there are none.
 	Audiences []string
 	// MaxLife bounds how long tokens are valid; zero does not.
 	MaxLife time.Duration
@@ -72,8 +73,8 @@ const (
 	defaultLife  = time.Hour
 	shortestLife = 10 * time.Minute
 	longestLife  = 1 << 32 * time.Second
-	// A pod's token with renewedLife, as the admission plugin ServiceAccount asks for, is valid for extendedLife: programs that read it only at their
-	// start go on working, as in Kubernetes.
+	// A pod's token with renewedLife, as the admission plugin ServiceAccount asks for, is valid for extendedLife:
+	// programs that read it only at their start go on working, as in Kubernetes.
 	renewedLife  = 3607 * time.Second
 	extendedLife = 365 * 24 * time.Hour
 )

@@ -1,10 +1,11 @@
-// Package admission is what a cluster insists on beyond the rules of each kind: that a namespace exists, that pods have a
-// priority and an account, that limits and quotas hold, and the like. Each plugin does what Kubernetes' plugin of the same
-// name does.
+// Package admission is what a cluster insists on beyond the rules of each kind: that a namespace exists, that pods have
+// a priority and an account, that limits and quotas hold, and the like. Each plugin does what Kubernetes' plugin of the
+// same name does.
 //
 // What they look up comes from the watch cache, decoded once for each version; a plugin that a change does not concern
 // costs it next to nothing. So they may miss what was written a moment ago, except that nothing is said to be missing
-// before the newest state was asked, and that nothing outlives its namespace. Quotas are charged by compare-and-swap and never exceeded.
+// before the newest state was asked, and that nothing outlives its namespace. Quotas are charged by compare-and-swap
+// and never exceeded.
 package admission
 
 import (
@@ -27,14 +28,14 @@ type Options struct {
 	ServiceAccounts bool
 	// Authorize tells who may approve and sign certificates; nil lets everybody who may change the request.
 	Authorize auth.Authorizer
-	// NotReadySeconds and UnreachableSeconds are for how long a pod stays on a node that is not ready or cannot be reached, unless it says something
-	// else. Nil means five minutes.
+	// NotReadySeconds and UnreachableSeconds are for how long a pod stays on a node that is not ready or cannot be
+	// reached, unless it says something else. Nil means five minutes.
 	NotReadySeconds, UnreachableSeconds *int64
 	// Enable and Disable name plugins that are not as they are by default; Configuration sets some of them up.
 	Enable, Disable []string
 	Configuration   Configuration
-	// Extensions are plugins of other rooms: webhooks and policies, and what nodes may change. They are asked where Kubernetes asks the
-	// plugin of their name; those with other names come last.
+	// Extensions are plugins of other rooms: webhooks and policies, and what nodes may change. They are asked where
+	// Kubernetes asks the plugin of their name; those with other names come last.
 	Extensions []registry.Admission
 }
 

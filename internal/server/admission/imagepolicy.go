@@ -28,7 +28,8 @@ const (
 	imagePolicyFailedOpen = "alpha.image-policy.k8s.io/failed-open"
 )
 
-// imagePolicyConfig is the configuration file: times to keep answers are in seconds, that between two tries is in milliseconds.
+// imagePolicyConfig is the configuration file: times to keep answers are in seconds, that between two tries is in
+// milliseconds.
 type imagePolicyConfig struct {
 	ImagePolicy struct {
 		KubeConfigFile string `json:"kubeConfigFile"`

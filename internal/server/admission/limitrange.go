@@ -18,14 +18,14 @@ const limitAnnotation = "kubernetes.io/limit-ranger"
 
 // limitRanger gives containers the limits that their namespace has for those that name none, and refuses what is beyond
 // them.
-func (w *cluster) limitRanger() registry.Admission {
+func (cl *cluster) limitRanger() registry.Admission {
 	return registry.Admission{
 		Name: "LimitRanger",
 		Mutate: func(ctx context.Context, c *registry.Change) error {
 			if !creates(c, "pods") {
 				return nil
 			}
-			all, err := w.limits.list(ctx, c.Namespace)
+			all, err := cl.limits.list(ctx, c.Namespace)
 			for _, l := range all {
 				applyDefaults(c.Object.(*corev1.Pod), l)
 			}
@@ -35,7 +35,7 @@ func (w *cluster) limitRanger() registry.Admission {
 			if !limited(c) {
 				return nil
 			}
-			all, err := w.limits.list(ctx, c.Namespace)
+			all, err := cl.limits.list(ctx, c.Namespace)
 			if err != nil {
 				return err
 			}

@@ -105,14 +105,14 @@ func TestClaimsHaveLimitsToo(t *testing.T) {
 }
 
 // quota makes a quota of which nothing is used yet.
-func (w *server) quota(name, hard string, change ...func(*corev1.ResourceQuota)) {
-	w.t.Helper()
+func (se *server) quota(name, hard string, change ...func(*corev1.ResourceQuota)) {
+	se.t.Helper()
 	q := &corev1.ResourceQuota{ObjectMeta: meta(name), Spec: corev1.ResourceQuotaSpec{Hard: list(hard)}}
 	for _, c := range change {
 		c(q)
 	}
-	w.create("resourcequotas", q)
-	w.update("resourcequotas", "n", name, "status", func(o resource.Object) {
+	se.create("resourcequotas", q)
+	se.update("resourcequotas", "n", name, "status", func(o resource.Object) {
 		q := o.(*corev1.ResourceQuota)
 		q.Status.Hard, q.Status.Used = q.Spec.Hard, corev1.ResourceList{}
 		for name := range q.Spec.Hard {
@@ -121,9 +121,9 @@ func (w *server) quota(name, hard string, change ...func(*corev1.ResourceQuota))
 	})
 }
 
-func (w *server) used(quota string) corev1.ResourceList {
-	w.t.Helper()
-	return w.read("resourcequotas", "n", quota).(*corev1.ResourceQuota).Status.Used
+func (se *server) used(quota string) corev1.ResourceList {
+	se.t.Helper()
+	return se.read("resourcequotas", "n", quota).(*corev1.ResourceQuota).Status.Used
 }
 
 func TestQuotasAreChargedAndNeverExceeded(t *testing.T) {
@@ -249,7 +249,8 @@ func BenchmarkPodAdmission(b *testing.B) {
 	}
 }
 
-// TestDevicesAreChargedOnce: what a pod asks for is charged with it, and not once more with the claim that is made for that.
+// TestDevicesAreChargedOnce: what a pod asks for is charged with it, and not once more with the claim that is made for
+// that.
 func TestDevicesAreChargedOnce(t *testing.T) {
 	w := newServer(t, admission.Options{})
 	w.quota("q", "requests.example.com/gpu=3,gpu.deviceclass.resource.k8s.io/devices=3,count/resourceclaims.resource.k8s.io=5")

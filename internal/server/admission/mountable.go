@@ -16,7 +16,7 @@ const enforceMountable = "kubernetes.io/enforce-mountable-secrets"
 // checkAccount refuses a new pod without an account that exists, and one that uses secrets which its account does not
 // list, if the account wants that. It runs after webhooks and policies, which may have changed the pod. Containers that
 // are added to a running pod are checked in the same way.
-func (w *cluster) checkAccount(ctx context.Context, c *registry.Change) error {
+func (cl *cluster) checkAccount(ctx context.Context, c *registry.Change) error {
 	added := c.Operation == registry.Update && c.View == "ephemeralcontainers" && is(c, "", "pods")
 	if !added && !creates(c, "pods") || c.Object == nil {
 		return nil
@@ -29,7 +29,7 @@ func (w *cluster) checkAccount(ctx context.Context, c *registry.Change) error {
 	if name == "" {
 		return forbidden(c, "no service account specified for pod %s/%s", c.Namespace, pod.Name)
 	}
-	account, err := w.account(ctx, c.Namespace, name)
+	account, err := cl.account(ctx, c.Namespace, name)
 	if err != nil {
 		return forbidden(c, "error looking up service account %s/%s: %w", c.Namespace, name, err)
 	}

@@ -17,16 +17,19 @@ import (
 // immortal namespaces cannot be deleted.
 var immortal = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic}
 
-// namespaceLifecycle lets nothing be created in a namespace that does not exist or is going away, and lets nothing outlive its namespace.
+// namespaceLifecycle lets nothing be created in a namespace that does not exist or is going away, and lets nothing
+// outlive its namespace.
 //
-// The check alone cannot do that: it reads the watch cache, which may be behind, and between the check and the write other plugins call webhooks, for
-// seconds. Meanwhile the namespace may be emptied and deleted, by any server. So the namespace becomes a requirement of the new object, and the store
-// compares its revision in the transaction that creates the object. A deletion begins with a write to the namespace: a create either comes before that
-// write, and then the namespace controller, which lists after it, finds the object, or it does not happen. That holds for any number of servers and without
-// any waiting. It costs a create one more comparison in the store's transaction, and another transaction if the namespace has just been changed otherwise.
-// The paths not taken: counting the creates in flight knows nothing of other servers, and checking after the write needs somebody who undoes it even if
-// the server is killed in between.
-func (w *cluster) namespaceLifecycle() registry.Admission {
+// The check alone cannot do that: it reads the watch cache, which may be behind, and between the check and the write
+// other plugins call webhooks, for seconds. Meanwhile the namespace may be emptied and deleted, by any server. So the
+// namespace becomes a requirement of the new object, and the store compares its revision in the transaction that
+// creates the object. A deletion begins with a write to the namespace: a create either comes before that write, and
+// then the namespace controller, which lists after it, finds the object, or it does not happen. That holds for any
+// number of servers and without any waiting. It costs a create one more comparison in the store's transaction, and
+// another transaction if the namespace has just been changed otherwise. The paths not taken: counting the creates in
+// flight knows nothing of other servers, and checking after the write needs somebody who undoes it even if the server
+// is killed in between.
+func (cl *cluster) namespaceLifecycle() registry.Admission {
 	return mutating("NamespaceLifecycle", func(ctx context.Context, c *registry.Change) error {
 		if c.Operation == registry.Delete && is(c, "", "namespaces") && slices.Contains(immortal, c.Name) {
 			return forbidden(c, "this namespace may not be deleted")
@@ -34,11 +37,11 @@ func (w *cluster) namespaceLifecycle() registry.Admission {
 		if c.Operation != registry.Create || !c.Kind.Namespaced || c.Namespace == "" || isReview(c) {
 			return nil
 		}
-		storage, o, err := w.namespaces.find(ctx, "", c.Namespace)
+		storage, o, err := cl.namespaces.find(ctx, "", c.Namespace)
 		if err != nil {
 			return err
 		}
-		ns, err := w.namespaces.decode(ctx, storage, o)
+		ns, err := cl.namespaces.decode(ctx, storage, o)
 		if err != nil {
 			return err
 		}
@@ -46,21 +49,21 @@ func (w *cluster) namespaceLifecycle() registry.Admission {
 			return terminating(c)
 		}
 		c.Require(registry.Requirement{Key: o.Key, Revision: o.Revision, Renew: func(ctx context.Context) (store.Revision, error) {
-			return w.stillThere(ctx, c, ns.UID)
+			return cl.stillThere(ctx, c, ns.UID)
 		}})
 		return nil
 	})
 }
 
-// stillThere returns the newest revision of a namespace. A namespace of the same name that was created meanwhile is another one: what has been checked does
-// not hold for it.
-func (w *cluster) stillThere(ctx context.Context, c *registry.Change, uid types.UID) (store.Revision, error) {
-	ns, err := w.namespaces.newest(ctx, "", c.Namespace)
+// stillThere returns the newest revision of a namespace. A namespace of the same name that was created meanwhile is
+// another one: what has been checked does not hold for it.
+func (cl *cluster) stillThere(ctx context.Context, c *registry.Change, uid types.UID) (store.Revision, error) {
+	ns, err := cl.namespaces.newest(ctx, "", c.Namespace)
 	switch {
 	case err != nil:
 		return 0, err
 	case ns.UID != uid:
-		return 0, apierrors.NewNotFound(w.namespaces.resource, c.Namespace)
+		return 0, apierrors.NewNotFound(cl.namespaces.resource, c.Namespace)
 	case ends(ns):
 		return 0, terminating(c)
 	}

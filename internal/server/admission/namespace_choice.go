@@ -14,12 +14,12 @@ import (
 )
 
 // namespaceAutoProvision makes the namespace of a new object if there is none.
-func (w *cluster) namespaceAutoProvision() registry.Admission {
+func (cl *cluster) namespaceAutoProvision() registry.Admission {
 	return mutating("NamespaceAutoProvision", func(ctx context.Context, c *registry.Change) error {
 		if c.Operation != registry.Create || c.DryRun || !c.Kind.Namespaced || c.Namespace == "" {
 			return nil
 		}
-		storage, _, err := w.namespaces.find(ctx, "", c.Namespace)
+		storage, _, err := cl.namespaces.find(ctx, "", c.Namespace)
 		if !apierrors.IsNotFound(err) || storage == nil {
 			return err
 		}
@@ -33,12 +33,12 @@ func (w *cluster) namespaceAutoProvision() registry.Admission {
 }
 
 // namespaceExists refuses everything in a namespace that does not exist.
-func (w *cluster) namespaceExists() registry.Admission {
+func (cl *cluster) namespaceExists() registry.Admission {
 	return validating("NamespaceExists", func(ctx context.Context, c *registry.Change) error {
 		if !c.Kind.Namespaced || c.Namespace == "" || isReview(c) {
 			return nil
 		}
-		if _, _, err := w.namespaces.find(ctx, "", c.Namespace); err != nil {
+		if _, _, err := cl.namespaces.find(ctx, "", c.Namespace); err != nil {
 			if apierrors.IsNotFound(err) {
 				return err
 			}
@@ -56,7 +56,7 @@ const (
 )
 
 // podNodeSelector gives the pods of a namespace the nodes that it has.
-func (w *cluster) podNodeSelector(all Configuration) (registry.Admission, error) {
+func (cl *cluster) podNodeSelector(all Configuration) (registry.Admission, error) {
 	var config struct {
 		Selectors map[string]string `json:"podNodeSelectorPluginConfig"`
 	}
@@ -79,7 +79,7 @@ func (w *cluster) podNodeSelector(all Configuration) (registry.Admission, error)
 			if pod == nil {
 				return nil
 			}
-			selector, err := w.selectorOf(ctx, c.Namespace, config.Selectors)
+			selector, err := cl.selectorOf(ctx, c.Namespace, config.Selectors)
 			if err != nil {
 				return err
 			}
@@ -94,7 +94,7 @@ func (w *cluster) podNodeSelector(all Configuration) (registry.Admission, error)
 			if pod == nil {
 				return nil
 			}
-			selector, err := w.selectorOf(ctx, c.Namespace, config.Selectors)
+			selector, err := cl.selectorOf(ctx, c.Namespace, config.Selectors)
 			if err != nil {
 				return err
 			}
@@ -116,8 +116,8 @@ func (w *cluster) podNodeSelector(all Configuration) (registry.Admission, error)
 }
 
 // selectorOf is the selector that a namespace has for its pods, or that of the cluster.
-func (w *cluster) selectorOf(ctx context.Context, namespace string, configured map[string]string) (labels.Set, error) {
-	ns, err := w.namespaces.get(ctx, "", namespace)
+func (cl *cluster) selectorOf(ctx context.Context, namespace string, configured map[string]string) (labels.Set, error) {
+	ns, err := cl.namespaces.get(ctx, "", namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,8 @@ import (
 	"github.com/millrace/millrace/internal/server/store/storetest"
 )
 
-// during is a server whose creates of secrets call a func after the check of the namespace, as if a webhook took its time. Its log can be held.
+// during is a server whose creates of secrets call a func after the check of the namespace, as if a webhook took its
+// time. Its log can be held.
 type during struct {
 	*admissiontest.World
 	log   *storetest.LateLog

@@ -30,13 +30,13 @@ func taintNodesByCondition() registry.Admission {
 var topologyLabels = []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion}
 
 // podTopologyLabels tells a pod where its node is.
-func (w *cluster) podTopologyLabels() registry.Admission {
+func (cl *cluster) podTopologyLabels() registry.Admission {
 	return mutating("PodTopologyLabels", func(ctx context.Context, c *registry.Change) error {
 		o, nodeName := placed(c)
 		if nodeName == "" {
 			return nil
 		}
-		_, node, err := w.nodes.find(ctx, "", nodeName) // a decoded one of each node would be kept for its labels
+		_, node, err := cl.nodes.find(ctx, "", nodeName) // a decoded one of each node would be kept for its labels
 		if err != nil {
 			if apierrors.IsNotFound(err) {
 				return nil

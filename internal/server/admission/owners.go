@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/internal/server/resource"
 )
 
-// ownerReferences lets those change the owners of an object who may delete it, and those keep an owner from being deleted who may set
-// its finalizers.
+// ownerReferences lets those change the owners of an object who may delete it, and those keep an owner from being
+// deleted who may set its finalizers.
 func ownerReferences(o *Options) registry.Admission {
 	return validating("OwnerReferencesPermissionEnforcement", func(ctx context.Context, c *registry.Change) error {
 		if c.Object == nil || o.Authorize == nil || c.Operation == registry.Delete || is(c, "", "pods") && c.View == "status" {

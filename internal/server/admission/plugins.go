@@ -154,7 +154,7 @@ func build(o *Options, c *cluster) map[string]maker {
 }
 
 // configuredSecurity is PodSecurity as a configuration sets it up.
-func (w *cluster) configuredSecurity(text []byte) (registry.Admission, error) {
+func (cl *cluster) configuredSecurity(text []byte) (registry.Admission, error) {
 	config, err := load.LoadFromData(text)
 	if err != nil {
 		return registry.Admission{}, err
@@ -162,5 +162,5 @@ func (w *cluster) configuredSecurity(text []byte) (registry.Admission, error) {
 	if errs := validation.ValidatePodSecurityConfiguration(config); len(errs) > 0 {
 		return registry.Admission{}, errs.ToAggregate()
 	}
-	return w.podSecurity(config)
+	return cl.podSecurity(config)
 }

@@ -27,7 +27,7 @@ type security struct {
 }
 
 // podSecurity is the plugin PodSecurity. Kubernetes' published rules say what each level allows.
-func (w *cluster) podSecurity(config *podsecurity.PodSecurityConfiguration) (registry.Admission, error) {
+func (cl *cluster) podSecurity(config *podsecurity.PodSecurityConfiguration) (registry.Admission, error) {
 	standard, err := podsecurity.ToPolicy(config.Defaults)
 	if err != nil {
 		return registry.Admission{}, err
@@ -36,7 +36,7 @@ func (w *cluster) podSecurity(config *podsecurity.PodSecurityConfiguration) (reg
 	if err != nil {
 		return registry.Admission{}, err
 	}
-	s := &security{cluster: w, evaluator: evaluator, standard: standard, exemptions: config.Exemptions}
+	s := &security{cluster: cl, evaluator: evaluator, standard: standard, exemptions: config.Exemptions}
 	return validating("PodSecurity", s.validate), nil
 }
 
@@ -87,7 +87,8 @@ func templateOf(o resource.Object) *corev1.PodTemplateSpec {
 	return nil
 }
 
-// otherImages tells whether an update can make a pod another one: all else that an update may change has no bearing on what it may do.
+// otherImages tells whether an update can make a pod another one: all else that an update may change has no bearing on
+// what it may do.
 func otherImages(pod, old *corev1.Pod) bool {
 	same := func(a, b corev1.Container) bool { return a.Image == b.Image }
 	if !slices.EqualFunc(pod.Spec.Containers, old.Spec.Containers, same) || !slices.EqualFunc(pod.Spec.InitContainers, old.Spec.InitContainers, same) {

@@ -24,7 +24,8 @@ const (
 	podsTime = time.Second
 )
 
-// validateNamespace wants labels that can be understood, and warns of pods that do not meet what a namespace newly asks for.
+// validateNamespace wants labels that can be understood, and warns of pods that do not meet what a namespace newly asks
+// for.
 func (s *security) validateNamespace(ctx context.Context, c *registry.Change) error {
 	ns := c.Object.(*corev1.Namespace)
 	now, wrong := api.PolicyToEvaluate(ns.Labels, s.standard)

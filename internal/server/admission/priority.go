@@ -11,7 +11,7 @@ import (
 )
 
 // priority gives a new pod the number and the preemption policy of its class, and lets one class be the default.
-func (w *cluster) priority() registry.Admission {
+func (cl *cluster) priority() registry.Admission {
 	return registry.Admission{
 		Name: "Priority",
 		Mutate: func(ctx context.Context, c *registry.Change) error {
@@ -19,7 +19,7 @@ func (w *cluster) priority() registry.Admission {
 			case c.View != "" || !is(c, "", "pods"):
 				return nil
 			case c.Operation == registry.Create:
-				return w.prioritize(ctx, c, c.Object.(*corev1.Pod))
+				return cl.prioritize(ctx, c, c.Object.(*corev1.Pod))
 			case c.Operation == registry.Update:
 				keepPriority(c.Object.(*corev1.Pod), c.Old.(*corev1.Pod))
 			}
@@ -29,7 +29,7 @@ func (w *cluster) priority() registry.Admission {
 			if c.View != "" || !is(c, "scheduling.k8s.io", "priorityclasses") || c.Operation != registry.Create && c.Operation != registry.Update {
 				return nil
 			}
-			return w.oneDefault(ctx, c, c.Object.(*schedulingv1.PriorityClass))
+			return cl.oneDefault(ctx, c, c.Object.(*schedulingv1.PriorityClass))
 		},
 	}
 }
@@ -44,8 +44,8 @@ func keepPriority(pod, old *corev1.Pod) {
 	}
 }
 
-func (w *cluster) prioritize(ctx context.Context, c *registry.Change, pod *corev1.Pod) error {
-	class, err := w.classOf(ctx, pod.Spec.PriorityClassName)
+func (cl *cluster) prioritize(ctx context.Context, c *registry.Change, pod *corev1.Pod) error {
+	class, err := cl.classOf(ctx, pod.Spec.PriorityClassName)
 	if err != nil {
 		if apierrors.IsNotFound(err) {
 			return forbidden(c, "no PriorityClass with name %v was found", pod.Spec.PriorityClassName)
@@ -71,11 +71,11 @@ func (w *cluster) prioritize(ctx context.Context, c *registry.Change, pod *corev
 }
 
 // classOf finds a class by its name, or the default if no name is given; nil if there is none.
-func (w *cluster) classOf(ctx context.Context, name string) (*schedulingv1.PriorityClass, error) {
+func (cl *cluster) classOf(ctx context.Context, name string) (*schedulingv1.PriorityClass, error) {
 	if name != "" {
-		return w.priorityClasses.get(ctx, "", name)
+		return cl.priorityClasses.get(ctx, "", name)
 	}
-	all, err := w.priorityClasses.list(ctx, "")
+	all, err := cl.priorityClasses.list(ctx, "")
 	if err != nil {
 		return nil, err
 	}
@@ -88,11 +88,11 @@ func (w *cluster) classOf(ctx context.Context, name string) (*schedulingv1.Prior
 	return best, nil
 }
 
-func (w *cluster) oneDefault(ctx context.Context, c *registry.Change, class *schedulingv1.PriorityClass) error {
+func (cl *cluster) oneDefault(ctx context.Context, c *registry.Change, class *schedulingv1.PriorityClass) error {
 	if !class.GlobalDefault {
 		return nil
 	}
-	present, err := w.classOf(ctx, "")
+	present, err := cl.classOf(ctx, "")
 	if err != nil || present == nil || present.Name == class.Name {
 		return err
 	}

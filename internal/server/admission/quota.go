@@ -20,19 +20,19 @@ import (
 	kinds "github.com/millrace/millrace/internal/server/resource"
 )
 
-// resourceQuota charges the quotas of a namespace for what a change needs, and refuses what they do not cover. A quota is
-// in force once its status says so. What is charged for a change that fails later stays charged until the quota is
+// resourceQuota charges the quotas of a namespace for what a change needs, and refuses what they do not cover. A quota
+// is in force once its status says so. What is charged for a change that fails later stays charged until the quota is
 // counted anew.
-func (w *cluster) resourceQuota() registry.Admission {
+func (cl *cluster) resourceQuota() registry.Admission {
 	return validating("ResourceQuota", func(ctx context.Context, c *registry.Change) error {
 		if c.Namespace == "" || c.Object == nil || !charged(c) {
 			return nil
 		}
-		all, err := w.quotas.list(ctx, c.Namespace)
+		all, err := cl.quotas.list(ctx, c.Namespace)
 		if err != nil || len(all) == 0 {
 			return err
 		}
-		return w.charge(ctx, c, all)
+		return cl.charge(ctx, c, all)
 	})
 }
 
@@ -54,9 +54,9 @@ func limitsTime(c *registry.Change) bool {
 	return c.View == "" && isPod && wasPod && (now.Spec.ActiveDeadlineSeconds == nil) != (before.Spec.ActiveDeadlineSeconds == nil)
 }
 
-func (w *cluster) charge(ctx context.Context, c *registry.Change, all []*corev1.ResourceQuota) error {
+func (cl *cluster) charge(ctx context.Context, c *registry.Change, all []*corev1.ResourceQuota) error {
 	kind := schema.GroupResource{Group: c.Kind.Group, Resource: c.Kind.Resource}
-	whole, err := w.use(ctx, kind, c)
+	whole, err := cl.use(ctx, kind, c)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (w *cluster) charge(ctx context.Context, c *registry.Change, all []*corev1.
 		return nil
 	}
 	for _, b := range bills {
-		if err := w.chargeOne(ctx, c, b.quota, b.delta); err != nil {
+		if err := cl.chargeOne(ctx, c, b.quota, b.delta); err != nil {
 			return err
 		}
 	}
@@ -94,12 +94,12 @@ func (w *cluster) charge(ctx context.Context, c *registry.Change, all []*corev1.
 }
 
 // use returns what a change's object uses of quotas.
-func (w *cluster) use(ctx context.Context, kind schema.GroupResource, c *registry.Change) (corev1.ResourceList, error) {
+func (cl *cluster) use(ctx context.Context, kind schema.GroupResource, c *registry.Change) (corev1.ResourceList, error) {
 	claim, ok := c.Object.(*resourcev1.ResourceClaim)
 	if !ok {
 		return quota.Use(kind, c.Object), nil
 	}
-	classes, err := w.deviceClasses.list(ctx, "")
+	classes, err := cl.deviceClasses.list(ctx, "")
 	if err != nil {
 		return nil, err
 	}
@@ -109,24 +109,24 @@ func (w *cluster) use(ctx context.Context, kind schema.GroupResource, c *registr
 			resources[class.Name] = *name
 		}
 	}
-	paid, err := w.paid(ctx, claim)
+	paid, err := cl.paid(ctx, claim)
 	return quota.ResourceClaimUse(quota.Devices(claim), func(class string) string { return resources[class] }, paid), err
 }
 
 // paid returns what is charged already for the pod of a new claim.
-func (w *cluster) paid(ctx context.Context, claim *resourcev1.ResourceClaim) (corev1.ResourceList, error) {
+func (cl *cluster) paid(ctx context.Context, claim *resourcev1.ResourceClaim) (corev1.ResourceList, error) {
 	special := quota.SpecialOf(claim)
 	if special == nil {
 		return nil, nil
 	}
-	pod, err := w.pods.get(ctx, claim.Namespace, special.Pod.Name)
+	pod, err := cl.pods.get(ctx, claim.Namespace, special.Pod.Name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	others, err := w.claims.list(ctx, claim.Namespace)
+	others, err := cl.claims.list(ctx, claim.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -231,12 +231,12 @@ func (s *charges) of(key string) *sync.Mutex {
 }
 
 // chargeOne adds to what a quota says is used, unless that would be too much by now.
-func (w *cluster) chargeOne(ctx context.Context, c *registry.Change, q *corev1.ResourceQuota, delta corev1.ResourceList) error {
-	storage, err := w.quotas.storage()
+func (cl *cluster) chargeOne(ctx context.Context, c *registry.Change, q *corev1.ResourceQuota, delta corev1.ResourceList) error {
+	storage, err := cl.quotas.storage()
 	if err != nil {
 		return err
 	}
-	turn := w.charges.of(q.Namespace + "/" + q.Name)
+	turn := cl.charges.of(q.Namespace + "/" + q.Name)
 	turn.Lock()
 	defer turn.Unlock()
 	_, _, err = storage.Update(ctx, q.Namespace, q.Name, func(_ context.Context, old kinds.Object) (kinds.Object, error) {

@@ -17,45 +17,45 @@ import (
 	"github.com/millrace/millrace/internal/server/resource"
 )
 
-// resourceClaims checks what claims of devices may contain, depending on the labels of their namespace and on the permissions of the caller. In
-// Kubernetes it is a part of validation, so no flag switches it off.
-func (w *cluster) resourceClaims(a auth.Authorizer) registry.Admission {
+// resourceClaims checks what claims of devices may contain, depending on the labels of their namespace and on the
+// permissions of the caller. In Kubernetes it is a part of validation, so no flag switches it off.
+func (cl *cluster) resourceClaims(a auth.Authorizer) registry.Admission {
 	return registry.Admission{Name: "ResourceClaims", Check: func(ctx context.Context, c *registry.Change) field.ErrorList {
 		creates := c.Operation == registry.Create && c.View == ""
 		switch o := c.Object.(type) {
 		case *resourcev1.ResourceClaimTemplate:
 			if creates {
-				return w.checkRequests(ctx, c.Namespace, o.Spec.Spec.Devices.Requests)
+				return cl.checkRequests(ctx, c.Namespace, o.Spec.Spec.Devices.Requests)
 			}
 		case *resourcev1.ResourceClaim:
 			old, _ := c.Old.(*resourcev1.ResourceClaim)
 			switch {
 			case creates:
-				return w.checkRequests(ctx, c.Namespace, o.Spec.Devices.Requests)
+				return cl.checkRequests(ctx, c.Namespace, o.Spec.Devices.Requests)
 			case old != nil && c.View == "status":
-				return w.checkClaimStatus(ctx, c, a, &o.Status, &old.Status)
+				return cl.checkClaimStatus(ctx, c, a, &o.Status, &old.Status)
 			}
 		}
 		return nil
 	}}
 }
 
-// checkRequests wants a label of the namespace if a request has access to devices that are in use. Alternatives cannot have it. Templates name the same
-// path, as in Kubernetes.
-func (w *cluster) checkRequests(ctx context.Context, namespace string, all []resourcev1.DeviceRequest) field.ErrorList {
+// checkRequests wants a label of the namespace if a request has access to devices that are in use. Alternatives cannot
+// have it. Templates name the same path, as in Kubernetes.
+func (cl *cluster) checkRequests(ctx context.Context, namespace string, all []resourcev1.DeviceRequest) field.ErrorList {
 	i := slices.IndexFunc(all, func(r resourcev1.DeviceRequest) bool {
 		return r.Exactly != nil && ptr.Deref(r.Exactly.AdminAccess, false)
 	})
 	if i < 0 {
 		return nil
 	}
-	return w.checkAdminLabel(ctx, namespace, field.NewPath("spec", "devices", "requests").Index(i).Child("adminAccess"))
+	return cl.checkAdminLabel(ctx, namespace, field.NewPath("spec", "devices", "requests").Index(i).Child("adminAccess"))
 }
 
-func (w *cluster) checkClaimStatus(ctx context.Context, c *registry.Change, a auth.Authorizer, now, old *resourcev1.ResourceClaimStatus) field.ErrorList {
+func (cl *cluster) checkClaimStatus(ctx context.Context, c *registry.Change, a auth.Authorizer, now, old *resourcev1.ResourceClaimStatus) field.ErrorList {
 	var errs field.ErrorList
 	if i := adminResult(now.Allocation); i >= 0 && adminResult(old.Allocation) < 0 {
-		errs = w.checkAdminLabel(ctx, c.Namespace, field.NewPath("status", "allocation", "devices", "results").Index(i).Child("adminAccess"))
+		errs = cl.checkAdminLabel(ctx, c.Namespace, field.NewPath("status", "allocation", "devices", "results").Index(i).Child("adminAccess"))
 	}
 	if a == nil {
 		return errs
@@ -74,8 +74,8 @@ func adminResult(a *resourcev1.AllocationResult) int {
 }
 
 // checkAdminLabel reads the newest state of the namespace: a label that has been removed must not count.
-func (w *cluster) checkAdminLabel(ctx context.Context, namespace string, path *field.Path) field.ErrorList {
-	ns, err := w.namespaces.newest(ctx, "", namespace)
+func (cl *cluster) checkAdminLabel(ctx context.Context, namespace string, path *field.Path) field.ErrorList {
+	ns, err := cl.namespaces.newest(ctx, "", namespace)
 	switch {
 	case err != nil:
 		return field.ErrorList{field.InternalError(path, fmt.Errorf("could not retrieve namespace to verify admin access: %w", err))}
@@ -85,8 +85,8 @@ func (w *cluster) checkAdminLabel(ctx context.Context, namespace string, path *f
 	return field.ErrorList{field.Forbidden(path, fmt.Sprintf("admin access to devices requires the `%s: true` label on the containing namespace", resourcev1.DRAAdminNamespaceLabelKey))}
 }
 
-// claimPermissions asks whether the caller may write the parts of a claim's status. Each part has a subresource of its own for that, which exists for
-// authorization only.
+// claimPermissions asks whether the caller may write the parts of a claim's status. Each part has a subresource of its
+// own for that, which exists for authorization only.
 type claimPermissions struct {
 	auth.Authorizer
 	call   resource.Call
@@ -112,7 +112,8 @@ func (p *claimPermissions) verb() string {
 	return "update"
 }
 
-// checkBinding checks a change of the allocation or of the reservations. The permission is one for all namespaces, as in Kubernetes.
+// checkBinding checks a change of the allocation or of the reservations. The permission is one for all namespaces, as
+// in Kubernetes.
 func (p *claimPermissions) checkBinding(ctx context.Context, now, old *resourcev1.ResourceClaimStatus) field.ErrorList {
 	if equality.Semantic.DeepEqual(now.Allocation, old.Allocation) && equality.Semantic.DeepEqual(now.ReservedFor, old.ReservedFor) {
 		return nil
@@ -127,7 +128,8 @@ func (p *claimPermissions) checkBinding(ctx context.Context, now, old *resourcev
 		"changing status.allocation or status.reservedFor requires resource=%q, verb=%q permission: %v", "resourceclaims/binding", at.Verb, auth.Forbidden(at, v)))}
 }
 
-// checkDevices checks a change of what drivers say about their devices. A claim that is no longer allocated loses that anyway.
+// checkDevices checks a change of what drivers say about their devices. A claim that is no longer allocated loses that
+// anyway.
 func (p *claimPermissions) checkDevices(ctx context.Context, now, old *resourcev1.ResourceClaimStatus) field.ErrorList {
 	if now.Allocation == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 )
 
 // runtimeClass adds to a pod what its way of running costs, and where it can be had.
-func (w *cluster) runtimeClass() registry.Admission {
+func (cl *cluster) runtimeClass() registry.Admission {
 	return mutating("RuntimeClass", func(ctx context.Context, c *registry.Change) error {
 		if !creates(c, "pods") {
 			return nil
@@ -22,7 +22,7 @@ func (w *cluster) runtimeClass() registry.Admission {
 		var class *nodev1.RuntimeClass
 		if name := pod.Spec.RuntimeClassName; name != nil {
 			var err error
-			if class, err = w.runtimeClasses.get(ctx, "", *name); apierrors.IsNotFound(err) {
+			if class, err = cl.runtimeClasses.get(ctx, "", *name); apierrors.IsNotFound(err) {
 				return forbidden(c, "pod rejected: RuntimeClass %q not found", *name)
 			} else if err != nil {
 				return err

@@ -25,10 +25,10 @@ const (
 	rootCA       = "kube-root-ca.crt"
 )
 
-// serviceAccount gives a new pod an account that exists, and the token and certificates by which it reaches the API. What
-// webhooks and policies have made of the pod is checked afterwards.
-func (w *cluster) serviceAccount() registry.Admission {
-	return registry.Admission{Name: "ServiceAccount", Validate: w.checkAccount, Mutate: func(ctx context.Context, c *registry.Change) error {
+// serviceAccount gives a new pod an account that exists, and the token and certificates by which it reaches the API.
+// What webhooks and policies have made of the pod is checked afterwards.
+func (cl *cluster) serviceAccount() registry.Admission {
+	return registry.Admission{Name: "ServiceAccount", Validate: cl.checkAccount, Mutate: func(ctx context.Context, c *registry.Change) error {
 		if !creates(c, "pods") {
 			return nil
 		}
@@ -41,7 +41,7 @@ func (w *cluster) serviceAccount() registry.Admission {
 			spec.ServiceAccountName = defaultAccount
 		}
 		spec.DeprecatedServiceAccount = spec.ServiceAccountName
-		account, err := w.account(ctx, c.Namespace, spec.ServiceAccountName)
+		account, err := cl.account(ctx, c.Namespace, spec.ServiceAccountName)
 		if err != nil {
 			return forbidden(c, "error looking up service account %s/%s: %w", c.Namespace, spec.ServiceAccountName, err)
 		}
@@ -61,13 +61,13 @@ const (
 	betweenLooks    = 50 * time.Millisecond
 )
 
-func (w *cluster) account(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
+func (cl *cluster) account(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
 	looks := 1
 	if name == defaultAccount {
 		looks = looksForDefault
 	}
 	for {
-		account, err := w.accounts.get(ctx, namespace, name)
+		account, err := cl.accounts.get(ctx, namespace, name)
 		if !apierrors.IsNotFound(err) {
 			return account, err
 		}

@@ -56,7 +56,7 @@ func newestDefault[P resource.Object](all []P, annotations ...string) (best P, f
 }
 
 // defaultStorageClass names the default class in claims that name none.
-func (w *cluster) defaultStorageClass() registry.Admission {
+func (cl *cluster) defaultStorageClass() registry.Admission {
 	return mutating("DefaultStorageClass", func(ctx context.Context, c *registry.Change) error {
 		if !creates(c, "persistentvolumeclaims") {
 			return nil
@@ -65,7 +65,7 @@ func (w *cluster) defaultStorageClass() registry.Admission {
 		if _, old := claim.Annotations[corev1.BetaStorageClassAnnotation]; old || claim.Spec.StorageClassName != nil {
 			return nil
 		}
-		all, err := w.storageClasses.list(ctx, "")
+		all, err := cl.storageClasses.list(ctx, "")
 		if err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (w *cluster) defaultStorageClass() registry.Admission {
 }
 
 // defaultIngressClass names the default class in ingresses that name none.
-func (w *cluster) defaultIngressClass() registry.Admission {
+func (cl *cluster) defaultIngressClass() registry.Admission {
 	return mutating("DefaultIngressClass", func(ctx context.Context, c *registry.Change) error {
 		if c.Operation != registry.Create || c.View != "" || !is(c, "networking.k8s.io", "ingresses") {
 			return nil
@@ -86,7 +86,7 @@ func (w *cluster) defaultIngressClass() registry.Admission {
 		if _, old := ingress.Annotations["kubernetes.io/ingress.class"]; old || ingress.Spec.IngressClassName != nil {
 			return nil
 		}
-		all, err := w.ingressClasses.list(ctx, "")
+		all, err := cl.ingressClasses.list(ctx, "")
 		if err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func (w *cluster) defaultIngressClass() registry.Admission {
 }
 
 // persistentVolumeClaimResize lets only bound claims grow whose class allows it.
-func (w *cluster) persistentVolumeClaimResize() registry.Admission {
+func (cl *cluster) persistentVolumeClaimResize() registry.Admission {
 	return validating("PersistentVolumeClaimResize", func(ctx context.Context, c *registry.Change) error {
 		if c.Operation != registry.Update || c.View != "" || !is(c, "", "persistentvolumeclaims") {
 			return nil
@@ -111,7 +111,7 @@ func (w *cluster) persistentVolumeClaimResize() registry.Admission {
 		if old.Status.Phase != corev1.ClaimBound {
 			return forbidden(c, "Only bound persistent volume claims can be expanded")
 		}
-		class, err := w.classOfBoth(ctx, claim, old)
+		class, err := cl.classOfBoth(ctx, claim, old)
 		if err != nil {
 			return err
 		}
@@ -122,12 +122,12 @@ func (w *cluster) persistentVolumeClaimResize() registry.Admission {
 	})
 }
 
-func (w *cluster) classOfBoth(ctx context.Context, claim, old *corev1.PersistentVolumeClaim) (*storagev1.StorageClass, error) {
+func (cl *cluster) classOfBoth(ctx context.Context, claim, old *corev1.PersistentVolumeClaim) (*storagev1.StorageClass, error) {
 	name := quota.StorageClass(claim)
 	if name == "" || name != quota.StorageClass(old) {
 		return nil, nil
 	}
-	class, err := w.storageClasses.get(ctx, "", name)
+	class, err := cl.storageClasses.get(ctx, "", name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // podTolerationRestriction gives pods the tolerations of their namespace, and lets them have no others than it allows.
-func (w *cluster) podTolerationRestriction(all Configuration) (registry.Admission, error) {
+func (cl *cluster) podTolerationRestriction(all Configuration) (registry.Admission, error) {
 	var config struct {
 		Default   []corev1.Toleration `json:"default"`
 		Whitelist []corev1.Toleration `json:"whitelist"`
@@ -29,7 +29,7 @@ func (w *cluster) podTolerationRestriction(all Configuration) (registry.Admissio
 			}
 			var more []corev1.Toleration
 			if c.Operation == registry.Create {
-				ns, err := w.namespaces.get(ctx, "", c.Namespace)
+				ns, err := cl.namespaces.get(ctx, "", c.Namespace)
 				if err != nil {
 					return err
 				}
@@ -53,7 +53,7 @@ func (w *cluster) podTolerationRestriction(all Configuration) (registry.Admissio
 			if pod == nil || len(pod.Spec.Tolerations) == 0 {
 				return nil
 			}
-			ns, err := w.namespaces.get(ctx, "", c.Namespace)
+			ns, err := cl.namespaces.get(ctx, "", c.Namespace)
 			if err != nil {
 				return err
 			}

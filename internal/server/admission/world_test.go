@@ -32,50 +32,50 @@ func newServer(t testing.TB, o admission.Options) *server {
 }
 
 // create returns when the cache has the object too.
-func (w *server) create(of string, o resource.Object) resource.Object {
-	w.t.Helper()
-	out, err := w.Try(of, o, registry.WriteOptions{})
+func (se *server) create(of string, o resource.Object) resource.Object {
+	se.t.Helper()
+	out, err := se.Try(of, o, registry.WriteOptions{})
 	if err != nil {
-		w.t.Fatal(err)
+		se.t.Fatal(err)
 	}
-	w.settle()
+	se.settle()
 	return out
 }
 
-func (w *server) settle() {
-	w.t.Helper()
-	if _, err := w.Cache.Fresh(context.Background()); err != nil {
-		w.t.Fatal(err)
+func (se *server) settle() {
+	se.t.Helper()
+	if _, err := se.Cache.Fresh(context.Background()); err != nil {
+		se.t.Fatal(err)
 	}
 }
 
-func (w *server) tryUpdate(of, namespace, name, view string, change func(resource.Object)) (resource.Object, error) {
-	o, err := w.UpdateView(of, namespace, name, view, change)
+func (se *server) tryUpdate(of, namespace, name, view string, change func(resource.Object)) (resource.Object, error) {
+	o, err := se.UpdateView(of, namespace, name, view, change)
 	if err == nil {
-		w.settle()
+		se.settle()
 	}
 	return o, err
 }
 
-func (w *server) update(of, namespace, name, view string, change func(resource.Object)) resource.Object {
-	w.t.Helper()
-	out, err := w.tryUpdate(of, namespace, name, view, change)
+func (se *server) update(of, namespace, name, view string, change func(resource.Object)) resource.Object {
+	se.t.Helper()
+	out, err := se.tryUpdate(of, namespace, name, view, change)
 	if err != nil {
-		w.t.Fatal(err)
+		se.t.Fatal(err)
 	}
 	return out
 }
 
-func (w *server) read(of, namespace, name string) resource.Object {
-	w.t.Helper()
-	s := w.Of(of)
+func (se *server) read(of, namespace, name string) resource.Object {
+	se.t.Helper()
+	s := se.Of(of)
 	o, err := s.Get(context.Background(), namespace, name, registry.Freshness{})
 	if err != nil {
-		w.t.Fatal(err)
+		se.t.Fatal(err)
 	}
 	d, err := s.Kind().Decode(context.Background(), o.Value(), o.Revision.String())
 	if err != nil {
-		w.t.Fatal(err)
+		se.t.Fatal(err)
 	}
 	return d
 }

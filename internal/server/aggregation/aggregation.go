@@ -28,7 +28,8 @@ type Options struct {
 	Logger   *slog.Logger
 }
 
-// Backend answers for a group version in this process. It finds the caller in the context of a request, with auth.UserFrom.
+// Backend answers for a group version in this process. It finds the caller in the context of a request, with
+// auth.UserFrom.
 type Backend struct {
 	http.Handler
 	// Priority is that of its APIService. The zero value is that of groups which are not Kubernetes' own.

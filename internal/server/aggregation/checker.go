@@ -193,7 +193,8 @@ func address(s *v1.APIService, path string) *url.URL {
 	return &url.URL{Scheme: "https", Host: fmt.Sprintf("%s.%s.svc:%d", ref.Name, ref.Namespace, *ref.Port), Path: path}
 }
 
-// get asks a server something as the API server itself, with further headers, of which those without a value are left out.
+// get asks a server something as the API server itself, with further headers, of which those without a value are left
+// out.
 func (a *Aggregator) get(ctx context.Context, s *v1.APIService, c *connections, path string, headers ...string) (*http.Response, error) {
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, address(s, path).String(), nil)
 	if err != nil {

@@ -42,8 +42,8 @@ type description struct {
 	asked, used time.Time
 }
 
-// Descriptions are those of all servers that are available, in the order of their names. All servers are asked at the same time; one that does
-// not answer in five seconds is shown as it was, if that is known, and left out if not.
+// Descriptions are those of all servers that are available, in the order of their names. All servers are asked at the
+// same time; one that does not answer in five seconds is shown as it was, if that is known, and left out if not.
 func (a *Aggregator) Descriptions(ctx context.Context) (out []Description) {
 	s := a.now.Load()
 	var all []*remote

@@ -27,9 +27,10 @@ const (
 	ownGroup = "apiregistration.k8s.io"
 )
 
-// Register makes APIServices for all that is served here. What Kubernetes itself serves is set right once, at the start, and what is not
-// served any more is deleted then; those of custom resources follow the catalogue as long as KeepRegistered runs. A backend's is made if
-// there is none, and then left alone, so that somebody may let another server take its place.
+// Register makes APIServices for all that is served here. What Kubernetes itself serves is set right once, at the
+// start, and what is not served any more is deleted then; those of custom resources follow the catalogue as long as
+// KeepRegistered runs. A backend's is made if there is none, and then left alone, so that somebody may let another
+// server take its place.
 func (a *Aggregator) Register(ctx context.Context) error {
 	storage, err := a.storage()
 	if err != nil {
@@ -148,8 +149,8 @@ func (a *Aggregator) KeepRegistered(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// gather is how long a change waits for others. Definitions come in dozens, each change has all of them looked at, and nobody waits for an
-// APIService of custom resources, which are served without it.
+// gather is how long a change waits for others. Definitions come in dozens, each change has all of them looked at, and
+// nobody waits for an APIService of custom resources, which are served without it.
 const gather = 100 * time.Millisecond
 
 // registered is what an APIService says that matters here. It is kept, because thousands of them change one at a time.

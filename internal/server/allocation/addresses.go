@@ -85,7 +85,8 @@ func (c *change) claimWanted(ctx context.Context, wanted string) error {
 	return c.claim(ctx, a)
 }
 
-// claimAny tries addresses that are free according to the cache. It reports a full range only after it has read the newest state.
+// claimAny tries addresses that are free according to the cache. It reports a full range only after it has read the
+// newest state.
 func (c *change) claimAny(ctx context.Context, f corev1.IPFamily) (netip.Addr, error) {
 	ranges, err := c.rangesOf(ctx, f)
 	if err != nil {
@@ -143,8 +144,9 @@ func (c *change) claim(ctx context.Context, a netip.Addr) error {
 	return errTaken
 }
 
-// isAPIService reports whether this is the Service "kubernetes". Every server creates it with the same address. If a server finds that address claimed,
-// another server is about to create the service, or crashed before it did; so the server may continue.
+// isAPIService reports whether this is the Service "kubernetes". Every server creates it with the same address. If a
+// server finds that address claimed, another server is about to create the service, or crashed before it did; so the
+// server may continue.
 func isAPIService(s *corev1.Service) bool {
 	return s.Namespace == metav1.NamespaceDefault && s.Name == "kubernetes"
 }

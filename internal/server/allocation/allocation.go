@@ -2,13 +2,14 @@
 //
 // Guarantees, for any number of API servers on one store:
 //
-//   - An address belongs to the service that its IPAddress object names. Creating that object claims the address, so two
-//     services never get the same one.
-//   - The allocated ports are one value in the store, changed by compare-and-swap, in Kubernetes' format (a RangeAllocation).
-//   - A change that fails releases what it allocated; a change that succeeds releases what the service no longer has. A change
-//     of which nobody knows whether it has failed, because the store's answer was lost, releases nothing.
-//   - [Services.Run] repairs what a crash or a lost answer leaves behind: a service whose IPAddress is missing gets it back, and
-//     what belongs to no service is released after a while.
+//   - An address belongs to the service that its IPAddress object names. Creating that object claims the address, so
+//     two services never get the same one.
+//   - The allocated ports are one value in the store, changed by compare-and-swap, in Kubernetes' format (a
+//     RangeAllocation).
+//   - A change that fails releases what it allocated; a change that succeeds releases what the service no longer has. A
+//     change of which nobody knows whether it has failed, because the store's answer was lost, releases nothing.
+//   - [Services.Run] repairs what a crash or a lost answer leaves behind: a service whose IPAddress is missing gets it
+//     back, and what belongs to no service is released after a while.
 //
 // A caller may not assume any order of allocated addresses or ports.
 package allocation
@@ -36,7 +37,8 @@ import (
 type Options struct {
 	// Registry has the services and addresses.
 	Registry *registry.Registry
-	// Ranges are the ranges of cluster IPs: one, or one for each IP family. The first is of the cluster's default family.
+	// Ranges are the ranges of cluster IPs: one, or one for each IP family. The first is of the cluster's default
+	// family.
 	Ranges []netip.Prefix
 	// NodePorts is the range of node ports; 30000-32767 if zero.
 	NodePorts PortRange

@@ -325,7 +325,8 @@ func TestLostClaimsAreRestoredAndOrphansReleased(t *testing.T) {
 	w := newServer(t, s, v4)
 	svc := w.create(service("web", ofType(corev1.ServiceTypeNodePort)))
 	w.delete(ipAddresses, "", svc.Spec.ClusterIP)
-	// What a server leaves behind that crashed between the claim and the service, or between the service and the release.
+	// What a server leaves behind that crashed between the claim and the service, or between the service and the
+	// release.
 	gone := w.create(service("gone", ofType(corev1.ServiceTypeNodePort)))
 	e, err := s.Get(t.Context(), "/registry/services/specs/default/gone", store.GetOptions{})
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 // defaultCIDR is the name of the cluster's own ServiceCIDR.
 const defaultCIDR = "kubernetes"
 
-// ensureCIDR creates the cluster's own ServiceCIDR. If it exists, it stays as it is, except that a second family may be added.
+// ensureCIDR creates the cluster's own ServiceCIDR. If it exists, it stays as it is, except that a second family may be
+// added.
 func (s *Services) ensureCIDR(ctx context.Context) error {
 	storage, err := s.storage(serviceCIDRs)
 	if err != nil {

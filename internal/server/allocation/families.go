@@ -50,8 +50,8 @@ func policyOf(s *corev1.Service) corev1.IPFamilyPolicy {
 	return *s.Spec.IPFamilyPolicy
 }
 
-// keepsFamilies reports whether the service keeps its families: it prefers two and its families are not changed, even if the cluster has since got a second
-// one.
+// keepsFamilies reports whether the service keeps its families: it prefers two and its families are not changed, even
+// if the cluster has since got a second one.
 func (c *change) keepsFamilies() bool {
 	return c.old != nil && !isExternalName(c.svc) && c.svc.Spec.Type == c.old.Spec.Type &&
 		policyOf(c.svc) == corev1.IPFamilyPolicyPreferDualStack &&

@@ -83,9 +83,9 @@ func TestWhatTheStoreRefusesIsReleased(t *testing.T) {
 }
 
 // stored is the service in the store that has a node port.
-func (w *server) stored(t *testing.T) *corev1.Service {
+func (se *server) stored(t *testing.T) *corev1.Service {
 	t.Helper()
-	s := w.storage(services)
+	s := se.storage(services)
 	list, err := s.List(context.Background(), registry.ListQuery{Freshness: registry.Freshness{Stored: true}})
 	if err != nil {
 		t.Fatal(err)

@@ -110,7 +110,8 @@ func (p *portPlan) takeFree() (int32, error) {
 	return port, err
 }
 
-// takeAll allocates the node ports in the order of the ports. When a service is created, the same port with several protocols gets one node port.
+// takeAll allocates the node ports in the order of the ports. When a service is created, the same port with several
+// protocols gets one node port.
 func (p *portPlan) takeAll(update, gives bool) error {
 	shared := map[int32]int32{}
 	for i := range p.ports {

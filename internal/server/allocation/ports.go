@@ -39,8 +39,8 @@ type ports struct {
 // maxTries bounds the attempts of a change that conflicts with other servers.
 const maxTries = 1000
 
-// change calls f to allocate and release ports, and stores the result. f may be called several times, each time with a newer set. If it fails with a
-// set that may be old, it is called again with the newest.
+// change calls f to allocate and release ports, and stores the result. f may be called several times, each time with a
+// newer set. If it fails with a set that may be old, it is called again with the newest.
 func (p *ports) change(ctx context.Context, dryRun bool, f func(*portSet) error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -119,7 +119,8 @@ func usable(p netip.Prefix, a netip.Addr) bool {
 	return !last.Less(a)
 }
 
-// usableOf returns the first usable address of a range and the number of usable addresses; of a huge range only a part is used.
+// usableOf returns the first usable address of a range and the number of usable addresses; of a huge range only a part
+// is used.
 func usableOf(p netip.Prefix) (first netip.Addr, n uint64) {
 	n = uint64(1)<<min(p.Addr().BitLen()-p.Bits(), 62) - 1 // without the first address
 	if p.Addr().Is4() {

@@ -19,8 +19,8 @@ import (
 const (
 	// claimGrace is how long an address may wait for the service for which it was claimed.
 	claimGrace = time.Minute
-	// roundsToFree is in how many consecutive rounds a port must belong to no service before it is released: a service that is being created takes
-	// its ports before it exists.
+	// roundsToFree is in how many consecutive rounds a port must belong to no service before it is released: a service
+	// that is being created takes its ports before it exists.
 	roundsToFree = 3
 )
 
@@ -57,8 +57,8 @@ type repair struct {
 	unowned map[int32]int
 }
 
-// round lists the claims before the services. A service that is created in between does no harm; a service that is missing in the list would lose its
-// claim.
+// round lists the claims before the services. A service that is created in between does no harm; a service that is
+// missing in the list would lose its claim.
 func (r *repair) round(ctx context.Context) error {
 	claims, err := readAll[*networkingv1.IPAddress](ctx, r.Services, ipAddresses)
 	if err != nil {

@@ -77,21 +77,21 @@ func newServer(t *testing.T, s store.Store, ranges ...string) *server {
 	return w
 }
 
-func (w *server) storage(gr schema.GroupResource) *registry.Storage {
-	w.t.Helper()
-	k, ok := w.Catalogue.Kind(gr)
+func (se *server) storage(gr schema.GroupResource) *registry.Storage {
+	se.t.Helper()
+	k, ok := se.Catalogue.Kind(gr)
 	if !ok {
-		w.t.Fatalf("no kind %v", gr)
+		se.t.Fatalf("no kind %v", gr)
 	}
-	s, err := w.Storage(k)
+	s, err := se.Storage(k)
 	if err != nil {
-		w.t.Fatal(err)
+		se.t.Fatal(err)
 	}
 	return s
 }
 
-func (w *server) tryCreate(svc *corev1.Service, opt registry.WriteOptions) (*corev1.Service, error) {
-	s := w.storage(services)
+func (se *server) tryCreate(svc *corev1.Service, opt registry.WriteOptions) (*corev1.Service, error) {
+	s := se.storage(services)
 	svc.Namespace = "default"
 	s.Kind().Default(svc)
 	stored, err := s.Create(context.Background(), "default", svc, opt)
@@ -101,17 +101,17 @@ func (w *server) tryCreate(svc *corev1.Service, opt registry.WriteOptions) (*cor
 	return stored.Object.(*corev1.Service), nil
 }
 
-func (w *server) create(svc *corev1.Service) *corev1.Service {
-	w.t.Helper()
-	out, err := w.tryCreate(svc, registry.WriteOptions{})
+func (se *server) create(svc *corev1.Service) *corev1.Service {
+	se.t.Helper()
+	out, err := se.tryCreate(svc, registry.WriteOptions{})
 	if err != nil {
-		w.t.Fatal(err)
+		se.t.Fatal(err)
 	}
 	return out
 }
 
-func (w *server) tryUpdate(name string, change func(*corev1.Service)) (*corev1.Service, error) {
-	s := w.storage(services)
+func (se *server) tryUpdate(name string, change func(*corev1.Service)) (*corev1.Service, error) {
+	s := se.storage(services)
 	stored, _, err := s.Update(context.Background(), "default", name, func(_ context.Context, old resource.Object) (resource.Object, error) {
 		o := old.DeepCopyObject().(*corev1.Service)
 		change(o)
@@ -124,35 +124,35 @@ func (w *server) tryUpdate(name string, change func(*corev1.Service)) (*corev1.S
 	return stored.Object.(*corev1.Service), nil
 }
 
-func (w *server) update(name string, change func(*corev1.Service)) *corev1.Service {
-	w.t.Helper()
-	out, err := w.tryUpdate(name, change)
+func (se *server) update(name string, change func(*corev1.Service)) *corev1.Service {
+	se.t.Helper()
+	out, err := se.tryUpdate(name, change)
 	if err != nil {
-		w.t.Fatal(err)
+		se.t.Fatal(err)
 	}
 	return out
 }
 
-func (w *server) delete(gr schema.GroupResource, namespace, name string) {
-	w.t.Helper()
-	if _, err := w.storage(gr).Delete(context.Background(), namespace, name, metav1.DeleteOptions{}, registry.WriteOptions{}); err != nil {
-		w.t.Fatal(err)
+func (se *server) delete(gr schema.GroupResource, namespace, name string) {
+	se.t.Helper()
+	if _, err := se.storage(gr).Delete(context.Background(), namespace, name, metav1.DeleteOptions{}, registry.WriteOptions{}); err != nil {
+		se.t.Fatal(err)
 	}
 }
 
 // claims returns the service of each claimed address.
-func (w *server) claims() map[string]string {
-	w.t.Helper()
-	s := w.storage(ipAddresses)
+func (se *server) claims() map[string]string {
+	se.t.Helper()
+	s := se.storage(ipAddresses)
 	list, err := s.List(context.Background(), registry.ListQuery{})
 	if err != nil {
-		w.t.Fatal(err)
+		se.t.Fatal(err)
 	}
 	out := map[string]string{}
 	for _, o := range list.Objects {
-		d, err := s.Kind().Decode(w.t.Context(), o.Value(), o.Revision.String())
+		d, err := s.Kind().Decode(se.t.Context(), o.Value(), o.Revision.String())
 		if err != nil {
-			w.t.Fatal(err)
+			se.t.Fatal(err)
 		}
 		out[d.GetName()] = d.(*networkingv1.IPAddress).Spec.ParentRef.Name
 	}
@@ -160,22 +160,22 @@ func (w *server) claims() map[string]string {
 }
 
 // taken reports whether a node port is allocated.
-func (w *server) taken(port int32) bool {
-	w.t.Helper()
-	e, err := w.Store.Get(context.Background(), "/registry/ranges/servicenodeports", store.GetOptions{})
+func (se *server) taken(port int32) bool {
+	se.t.Helper()
+	e, err := se.Store.Get(context.Background(), "/registry/ranges/servicenodeports", store.GetOptions{})
 	if err != nil {
-		w.t.Fatal(err)
+		se.t.Fatal(err)
 	}
 	env, err := protobuf.Open(e.Value)
 	if err != nil {
-		w.t.Fatal(err)
+		se.t.Fatal(err)
 	}
 	var r corev1.RangeAllocation
 	if err := r.Unmarshal(env.Raw); err != nil {
-		w.t.Fatal(err)
+		se.t.Fatal(err)
 	}
 	if r.Range != "30000-32767" {
-		w.t.Fatalf("range is %q", r.Range)
+		se.t.Fatalf("range is %q", r.Range)
 	}
 	i := int(port - 30000)
 	at := len(r.Data) - 1 - i/8 // the lowest ports come last

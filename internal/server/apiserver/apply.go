@@ -57,8 +57,8 @@ func (c *call) applyUpdater(text []byte, o query.Write, view string) (registry.U
 	}, nil
 }
 
-// appliesNothing tells that nothing but owners of fields has changed, of an object that was read in another version than its own. It is left as it was
-// read: without defaults of the version of the request.
+// appliesNothing tells that nothing but owners of fields has changed, of an object that was read in another version
+// than its own. It is left as it was read: without defaults of the version of the request.
 func (c *call) appliesNothing(merged, old resource.Object) bool {
 	if r, ok := c.Kind.Representation.(resource.Rewriting); !ok || !r.Rewrites() || old == nil {
 		return false
@@ -69,7 +69,8 @@ func (c *call) appliesNothing(merged, old resource.Object) bool {
 	return equality.Semantic.DeepEqual(before, after)
 }
 
-// configuration decodes what is to be applied. misfit says why it does not fit the kind; it is reported only if merging finds no error.
+// configuration decodes what is to be applied. misfit says why it does not fit the kind; it is reported only if merging
+// finds no error.
 func (c *call) configuration(text []byte, o query.Write) (u *unstructured.Unstructured, misfit, err error) {
 	into := c.Face.New()
 	content := map[string]any{}
@@ -105,8 +106,8 @@ func (c *call) configuration(text []byte, o query.Write) (u *unstructured.Unstru
 	return configuration, body.Report(strict, o.Validation, c.Face.GroupVersionKind, c.warn), nil
 }
 
-// plainJSON reports whether a text, if it is JSON, means the same as YAML. Then it need not be parsed as YAML, which takes ten times as long. All
-// clients of Kubernetes send JSON.
+// plainJSON reports whether a text, if it is JSON, means the same as YAML. Then it need not be parsed as YAML, which
+// takes ten times as long. All clients of Kubernetes send JSON.
 func plainJSON(text []byte) bool {
 	if len(text) == 0 || text[0] != '{' {
 		return false

@@ -20,8 +20,8 @@ import (
 	"github.com/millrace/millrace/internal/server/resource"
 )
 
-// applyScale applies a Scale. It is converted to a configuration of the object itself that contains only the number of replicas, so that this number
-// gets a field manager like any other field.
+// applyScale applies a Scale. It is converted to a configuration of the object itself that contains only the number of
+// replicas, so that this number gets a field manager like any other field.
 func (c *call) applyScale(gvk schema.GroupVersionKind, o query.Write) error {
 	if err := checkPatchOptions(types.ApplyYAMLPatchType, o, c.Request.URL.Query().Has("force")); err != nil {
 		return err

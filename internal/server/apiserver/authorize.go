@@ -29,8 +29,8 @@ func authorize(c *call, next handler) error {
 	return next(c)
 }
 
-// opensSession reports whether a request starts a session in a container although its method is GET, as WebSockets need. The permission to read a pod
-// must not allow that.
+// opensSession reports whether a request starts a session in a container although its method is GET, as WebSockets
+// need. The permission to read a pod must not allow that.
 func (c *call) opensSession() bool {
 	if c.verb != "get" || c.t.Group != "" || c.t.Resource != "pods" {
 		return false
@@ -78,7 +78,8 @@ func (c *call) attributes() auth.Attributes {
 	return at
 }
 
-// selectors adds the selectors of a list. A selector that cannot be parsed counts as none; the request is refused for it later.
+// selectors adds the selectors of a list. A selector that cannot be parsed counts as none; the request is refused for
+// it later.
 func selectors(r *http.Request, at *auth.Attributes) {
 	q := r.URL.Query()
 	if s, err := fields.ParseSelector(q.Get("fieldSelector")); err == nil {

@@ -20,7 +20,8 @@ import (
 
 // call is the record of one request: each stage stores here what later stages need.
 type call struct {
-	// Answer has the request and the writer; the face and the kind if the path names a served resource; and the format once it has been negotiated.
+	// Answer has the request and the writer; the face and the kind if the path names a served resource; and the format
+	// once it has been negotiated.
 	answer.Answer
 	s *Server
 
@@ -101,8 +102,8 @@ func (c *call) finish() {
 // answerGrace is how long sending the timeout error of a request may take.
 const answerGrace = 5 * time.Second
 
-// boundAnswer sets a write deadline: a client that does not read would occupy a seat. Long-running requests occupy none, so for them it removes the
-// deadline, which an HTTP/1.1 connection may still have from its previous request.
+// boundAnswer sets a write deadline: a client that does not read would occupy a seat. Long-running requests occupy
+// none, so for them it removes the deadline, which an HTTP/1.1 connection may still have from its previous request.
 func (c *call) boundAnswer() {
 	var by time.Time
 	if !c.mayTakeLong() {
@@ -112,7 +113,8 @@ func (c *call) boundAnswer() {
 	_ = http.NewResponseController(c.Writer.ResponseWriter).SetWriteDeadline(by)
 }
 
-// mayTakeLong reports whether the time of the answer is not bounded: of a stream, or of a profile whose time the client chooses.
+// mayTakeLong reports whether the time of the answer is not bounded: of a stream, or of a profile whose time the client
+// chooses.
 func (c *call) mayTakeLong() bool {
 	switch {
 	case c.delegate != nil:
@@ -135,7 +137,8 @@ func (c *call) ctx(dryRun bool) context.Context {
 	return ctx
 }
 
-// recorder takes what the published package for CEL rules warns of: broken rules about values that an update leaves as they were.
+// recorder takes what the published package for CEL rules warns of: broken rules about values that an update leaves as
+// they were.
 type recorder func(text string)
 
 // AddWarning implements warning.Recorder.

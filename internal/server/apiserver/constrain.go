@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/internal/server/auth"
 )
 
-// impersonationMode is a way to become somebody else. All but the last are constrained: it takes the permission to become that user and, besides, the
-// permission to do so for what the request asks for.
+// impersonationMode is a way to become somebody else. All but the last are constrained: it takes the permission to
+// become that user and, besides, the permission to do so for what the request asks for.
 type impersonationMode struct {
 	name    string // empty is the way without constraints
 	applies func(*impersonation, *auth.User) bool
@@ -41,8 +41,8 @@ const (
 	identityGroup = "authentication.k8s.io"
 )
 
-// become finds out whether the client may be somebody else, in one of the modes. The constraint is the verb that allowed it, if the mode has constraints.
-// The error is that of the first mode that applies.
+// become finds out whether the client may be somebody else, in one of the modes. The constraint is the verb that
+// allowed it, if the mode has constraints. The error is that of the first mode that applies.
 func (c *call) become(i *impersonation) (u auth.User, constraint string, first error) {
 	for _, m := range impersonationModes {
 		if !m.applies(i, &c.user) {
@@ -70,7 +70,8 @@ func (c *call) become(i *impersonation) (u auth.User, constraint string, first e
 func (c *call) may(m *impersonationMode, i *impersonation) error {
 	by := c.user
 	if m.name == "associated-node" {
-		// The node follows from the account, which has been looked at: what else is known of the client does not matter.
+		// The node follows from the account, which has been looked at: what else is known of the client does not
+		// matter.
 		by.Extra = map[string][]string{nodeKeys: slices.Sorted(maps.Keys(by.Extra))}
 	}
 	if m.name != "" {
@@ -104,7 +105,8 @@ func (m *impersonationMode) verb() string {
 	return becomeVerb + ":" + m.name
 }
 
-// need is the permission for one part of an identity: all of them, or one for everything if there is any. What is refused is refused whatever the permissions.
+// need is the permission for one part of an identity: all of them, or one for everything if there is any. What is
+// refused is refused whatever the permissions.
 type need struct {
 	all        []auth.Attributes
 	everything *auth.Attributes

@@ -59,12 +59,13 @@ type deadlineRecorder struct {
 	by time.Time
 }
 
-func (h *deadlineRecorder) SetWriteDeadline(t time.Time) error {
-	h.by = t
+func (d *deadlineRecorder) SetWriteDeadline(t time.Time) error {
+	d.by = t
 	return nil
 }
 
-// TestClientThatDoesNotReadOccupiesNoSeat requests answers in all formats; some of them are made as a whole before they are sent.
+// TestClientThatDoesNotReadOccupiesNoSeat requests answers in all formats; some of them are made as a whole before they
+// are sent.
 func TestClientThatDoesNotReadOccupiesNoSeat(t *testing.T) {
 	s := newServer(t, nil)
 	for _, accept := range []string{"application/json", "application/yaml", "application/json;as=Table;v=v1;g=meta.k8s.io", "application/vnd.kubernetes.protobuf"} {
@@ -103,7 +104,8 @@ func (e elsewhere) Handler(gv schema.GroupVersion) http.Handler {
 
 func (e elsewhere) Groups() (int, []apiserver.DelegatedGroup) { return 0, nil }
 
-// TestEveryAnswerButAStreamHasADeadlineOfItsOwn begins with the deadline that the previous request of an HTTP/1.1 connection has left.
+// TestEveryAnswerButAStreamHasADeadlineOfItsOwn begins with the deadline that the previous request of an HTTP/1.1
+// connection has left.
 func TestEveryAnswerButAStreamHasADeadlineOfItsOwn(t *testing.T) {
 	s := newServer(t, elsewhere{schema.GroupVersion{Group: "other.example", Version: "v1"}})
 	for path, bounded := range map[string]bool{

@@ -28,7 +28,8 @@ func (f *flights) of(verb string) *atomic.Int64 {
 	return &f.changing
 }
 
-// bound ends the request when its time is over: that of the server, or less if the client wants so. Streams have bounds of their own.
+// bound ends the request when its time is over: that of the server, or less if the client wants so. Streams have bounds
+// of their own.
 func bound(c *call, next handler) error {
 	if c.mayTakeLong() {
 		return next(c)
@@ -152,7 +153,8 @@ const (
 	longestSend = 5 * time.Millisecond
 )
 
-// sendLarge gives back the seats of a request, and before that sends its answer if it is large. Most of its time would not count otherwise.
+// sendLarge gives back the seats of a request, and before that sends its answer if it is large. Most of its time would
+// not count otherwise.
 func (c *call) sendLarge(leave func()) {
 	if c.Writer.Bytes < largeAnswer {
 		leave()
@@ -215,8 +217,8 @@ func (c *call) work(flow fairness.Classified) fairness.Work {
 	return w
 }
 
-// delegated is the API group of a request that another server answers. That server may hang, and then keeps seats of its
-// own group alone.
+// delegated is the API group of a request that another server answers. That server may hang, and then keeps seats of
+// its own group alone.
 func (c *call) delegated() string {
 	switch {
 	case c.delegate == nil:

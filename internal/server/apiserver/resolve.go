@@ -7,14 +7,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// resolveTimeout bounds how long a request waits for definitions of custom resources. They come with the log, which may stall.
+// resolveTimeout bounds how long a request waits for definitions of custom resources. They come with the log, which may
+// stall.
 const resolveTimeout = 3 * time.Second
 
-// resolve finds the kind of the request as the definitions say that were acknowledged before now. That may need the store, so it comes after all stages
-// that can refuse the request. Built-in kinds need no wait.
+// resolve finds the kind of the request as the definitions say that were acknowledged before now. That may need the
+// store, so it comes after all stages that can refuse the request. Built-in kinds need no wait.
 //
-// While the log stalls, a kind that is known can still be read: only how its objects are shown may be outdated. A write might break the newest schema, and a
-// kind that is not known may exist, so these fail.
+// While the log stalls, a kind that is known can still be read: only how its objects are shown may be outdated. A write
+// might break the newest schema, and a kind that is not known may exist, so these fail.
 func resolve(c *call, next handler) error {
 	if !c.isResource || c.delegate != nil || c.Face != nil && c.Kind.Life == nil {
 		return next(c)

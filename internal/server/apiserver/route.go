@@ -60,8 +60,8 @@ func (c *call) connect(connection Connection) error {
 	return connection.Connect(c.Writer, auth.Forget(c.Request).WithContext(auth.WithUser(c.Within, c.user)), c.t)
 }
 
-// checkScope refuses a namespace for a cluster-scoped kind, and its absence where one is required. Otherwise a user with permissions in one namespace
-// could use such a path to act in the whole cluster.
+// checkScope refuses a namespace for a cluster-scoped kind, and its absence where one is required. Otherwise a user
+// with permissions in one namespace could use such a path to act in the whole cluster.
 func (c *call) checkScope() error {
 	switch {
 	case !c.Kind.Namespaced && c.t.Namespace != "":

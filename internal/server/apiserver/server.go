@@ -38,7 +38,8 @@ type Options struct {
 	Audit *audit.Log
 	// Apply implements server-side apply.
 	Apply Applier
-	// Actions implement the POST to a subresource, or to a kind that is not stored: "pods/binding", "tokenreviews.authentication.k8s.io".
+	// Actions implement the POST to a subresource, or to a kind that is not stored: "pods/binding",
+	// "tokenreviews.authentication.k8s.io".
 	Actions map[string]Action
 	// Live makes the objects of kinds that can only be read and are not stored: "componentstatuses".
 	Live map[string]Live
@@ -48,15 +49,16 @@ type Options struct {
 	Extra map[string]http.Handler
 	// Delegate serves group versions that are not served here; nil if there are none.
 	Delegate Delegate
-	// CatchUp waits until all kinds are known that were defined before the call; nil if kinds are never added. It is called before an authorized request
-	// is answered with 404, and before discovery is answered.
+	// CatchUp waits until all kinds are known that were defined before the call; nil if kinds are never added. It is
+	// called before an authorized request is answered with 404, and before discovery is answered.
 	CatchUp func(context.Context) error
-	// Settle waits until the changes of kinds that this server has acknowledged are in use; nil if kinds never change. It is called before each
-	// authorized request for a kind that may change.
+	// Settle waits until the changes of kinds that this server has acknowledged are in use; nil if kinds never change.
+	// It is called before each authorized request for a kind that may change.
 	Settle func(context.Context) error
 	// Checks are the checks of /livez, /readyz and /healthz.
 	Checks []Check
-	// Queued is told when a request has come to where it waits for its turn, with the writer that the server was called with; nil if nobody wants to know.
+	// Queued is told when a request has come to where it waits for its turn, with the writer that the server was called
+	// with; nil if nobody wants to know.
 	Queued func(http.ResponseWriter)
 	// Fairness gives seats to requests. Without it MaxInFlight and MaxMutatingInFlight limit all users together.
 	Fairness *fairness.Dispatcher
@@ -70,12 +72,13 @@ type Options struct {
 	// Privileged allows privileged containers.
 	Privileged bool
 
-	// MaxBody bounds request bodies, 3 MiB by default. MaxInFlight and MaxMutatingInFlight bound concurrent requests without watches.
+	// MaxBody bounds request bodies, 3 MiB by default. MaxInFlight and MaxMutatingInFlight bound concurrent requests
+	// without watches.
 	MaxBody             int64
 	MaxInFlight         int
 	MaxMutatingInFlight int
-	// RequestTimeout ends requests that are not long-running. MinRequestTimeout is the shortest time after which a watch ends if the client sets no
-	// timeout.
+	// RequestTimeout ends requests that are not long-running. MinRequestTimeout is the shortest time after which a
+	// watch ends if the client sets no timeout.
 	RequestTimeout    time.Duration
 	MinRequestTimeout time.Duration
 	// BookmarkPeriod is the time between bookmarks, for watches that want them.
@@ -87,7 +90,8 @@ type Options struct {
 
 // Delegate finds the handlers of group versions that other servers serve.
 type Delegate interface {
-	// Handler returns the handler of a group version; nil if it is served here. The requests are authorized, and their context holds the user.
+	// Handler returns the handler of a group version; nil if it is served here. The requests are authorized, and their
+	// context holds the user.
 	Handler(schema.GroupVersion) http.Handler
 	// Groups returns all delegated group versions for discovery, and a number that changes when they do.
 	Groups() (version int, all []DelegatedGroup)
@@ -124,7 +128,8 @@ type ActionCall struct {
 	User            auth.User
 }
 
-// Connection serves a subresource that streams, with the methods of its action. If it returns an error, it has sent nothing, and the error is sent.
+// Connection serves a subresource that streams, with the methods of its action. If it returns an error, it has sent
+// nothing, and the error is sent.
 type Connection interface {
 	Connect(w http.ResponseWriter, r *http.Request, t Target) error
 }
@@ -272,8 +277,8 @@ func (noMetrics) Finished(int, int64, time.Duration) {}
 func (noMetrics) Sent(int)                           {}
 func (noMetrics) Initial(int)                        {}
 
-// BackendError is an error of the pod or service that a request was handed on to, such as that nothing listens there yet. The client is told, and it is no
-// trouble of the server.
+// BackendError is an error of the pod or service that a request was handed on to, such as that nothing listens there
+// yet. The client is told, and it is no trouble of the server.
 type BackendError struct{ Err error }
 
 // Error implements error.

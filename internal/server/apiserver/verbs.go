@@ -129,7 +129,8 @@ func (c *call) update(view string) error {
 		return err
 	}
 	updater := func(context.Context, resource.Object) (given resource.Object, err error) {
-		// The registry may modify the object, so a retry decodes the body again. Warnings and errors were reported the first time.
+		// The registry may modify the object, so a retry decodes the body again. Warnings and errors were reported the
+		// first time.
 		if given, obj = obj, nil; given == nil {
 			if given, err = c.decodeObject(b, query.Write{Validation: metav1.FieldValidationIgnore}); err == nil {
 				err = c.checkNames(given)
@@ -200,7 +201,8 @@ func (c *call) delete() error {
 // ignoreReadErrors is the verb that permits deleting an object that cannot be read.
 const ignoreReadErrors = "unsafe-delete-ignore-read-errors"
 
-// mayIgnoreReadErrors checks whether the user may delete an object that cannot be read, because admission cannot check it.
+// mayIgnoreReadErrors checks whether the user may delete an object that cannot be read, because admission cannot check
+// it.
 func (c *call) mayIgnoreReadErrors() error {
 	at := c.attributes()
 	at.Verb = ignoreReadErrors

@@ -58,8 +58,8 @@ func withWatch(c *call) map[string][]string {
 // longestWatch, in seconds, is practically unlimited and fits into a time.Duration.
 const longestWatch = 365 * 24 * 3600
 
-// watchTimeout returns the client's timeout, or a random one of at least the server's minimum, so that watches that began together do not end
-// together.
+// watchTimeout returns the client's timeout, or a random one of at least the server's minimum, so that watches that
+// began together do not end together.
 func (c *call) watchTimeout(o query.List) time.Duration {
 	if o.TimeoutSeconds != nil && *o.TimeoutSeconds > 0 {
 		return time.Duration(min(*o.TimeoutSeconds, longestWatch)) * time.Second

@@ -50,7 +50,8 @@ func (e *event) annotate(key, value string) {
 // common is encoded when a request begins, and copied into its events.
 type common struct {
 	b []byte
-	// impersonated is where the impersonated user belongs, object where the reference to the object begins, and received the time of reception.
+	// impersonated is where the impersonated user belongs, object where the reference to the object begins, and
+	// received the time of reception.
 	impersonated, object, received int
 }
 

@@ -18,8 +18,8 @@ import (
 // FileOptions say how events are written to a file. Path "-" is the standard output.
 type FileOptions struct {
 	Path string
-	// MaxAge is how many days old files stay, MaxBackups how many of them, and MaxSize how many MB a file may have. 0 is no bound; for
-	// MaxSize it is 100.
+	// MaxAge is how many days old files stay, MaxBackups how many of them, and MaxSize how many MB a file may have. 0
+	// is no bound; for MaxSize it is 100.
 	MaxAge, MaxBackups, MaxSize int
 	// Format is json or legacy; Mode blocking, blocking-strict or batch. Empty are the first ones.
 	Format, Mode string

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// held are requests that only read one object, and whose beginning has not been written yet. It is written together with their end, which costs
-// less than writing twice, or soon. Each has a slot of its own, so that requests do not wait for each other.
+// held are requests that only read one object, and whose beginning has not been written yet. It is written together
+// with their end, which costs less than writing twice, or soon. Each has a slot of its own, so that requests do not
+// wait for each other.
 type held struct {
 	slots [heldMost]slot
 	next  atomic.Uint32 // where to look for a free slot
@@ -26,7 +27,8 @@ const (
 	heldFor = 100 * time.Millisecond
 )
 
-// mayHold reports whether the beginning of the request may be held: nothing happens before its end that somebody must account for.
+// mayHold reports whether the beginning of the request may be held: nothing happens before its end that somebody must
+// account for.
 func (r *Record) mayHold() bool {
 	at := &r.at
 	return at.IsResource && at.Verb == "get" && at.Subresource == "" && !r.log.strict()

@@ -97,7 +97,8 @@ func TestTheBeginningOfAGetIsWrittenWithItsEndOrSoon(t *testing.T) {
 	}
 }
 
-// Records are used again, while those are written that are held for too long: each event must have what belongs to its request.
+// Records are used again, while those are written that are held for too long: each event must have what belongs to its
+// request.
 func TestRequestsAtTheSameTimeKeepTheirEventsApart(t *testing.T) {
 	for name, omitted := range map[string]uint8{"all": 0, "without the end": 1 << ResponseComplete} {
 		t.Run(name, func(t *testing.T) {

@@ -88,9 +88,9 @@ func Open(o Options) (*Log, error) {
 // handed events go to a func.
 type handed func([]byte)
 
-func (f handed) write(_ context.Context, all events) error {
+func (h handed) write(_ context.Context, all events) error {
 	for one := range all.each {
-		f(one)
+		h(one)
 	}
 	return nil
 }

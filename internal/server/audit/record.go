@@ -306,7 +306,8 @@ func (r *Record) Started(code int) {
 	_ = r.write(ResponseStarted, time.Now()) // counted; the answer is on its way
 }
 
-// Complete says that the answer has been sent. Failure is the error that it told, or nil. The record must not be used any more.
+// Complete says that the answer has been sent. Failure is the error that it told, or nil. The record must not be used
+// any more.
 func (r *Record) Complete(code int, failure *metav1.Status) {
 	if r == nil {
 		return
@@ -323,7 +324,8 @@ func (r *Record) Complete(code int, failure *metav1.Status) {
 	r.recycle()
 }
 
-// recycle lets another request have the record, if nobody else can have kept it: requests that only read one object pass no admission.
+// recycle lets another request have the record, if nobody else can have kept it: requests that only read one object
+// pass no admission.
 func (r *Record) recycle() {
 	if !r.again {
 		return

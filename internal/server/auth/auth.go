@@ -1,8 +1,8 @@
 // Package auth finds out who calls and whether they may.
 //
-// A client proves who it is with a client certificate of one of the authorities, or with a bearer token. One good proof is
-// enough, whatever else is shown. A client that proves nothing is system:anonymous; one that tries and fails is turned
-// away and is not taken for anonymous.
+// A client proves who it is with a client certificate of one of the authorities, or with a bearer token. One good proof
+// is enough, whatever else is shown. A client that proves nothing is system:anonymous; one that tries and fails is
+// turned away and is not taken for anonymous.
 //
 // Authorizers are asked in order; the first that allows or denies decides, and what nobody has an opinion about is
 // refused. The rooms below hold them: rbac follows the roles of the cluster, node knows what a kubelet needs.
@@ -32,8 +32,8 @@ const (
 	// Nodes is the group of all kubelets; a kubelet's name is NodePrefix and the name of its node.
 	Nodes      = "system:nodes"
 	NodePrefix = "system:node:"
-	// BootstrapTokens is the group of all who come with a bootstrap token, BootstrapNodes of those who may join as nodes: the one
-	// that kubeadm gives to its tokens.
+	// BootstrapTokens is the group of all who come with a bootstrap token, BootstrapNodes of those who may join as
+	// nodes: the one that kubeadm gives to its tokens.
 	BootstrapTokens = "system:bootstrappers"
 	BootstrapNodes  = "system:bootstrappers:kubeadm:default-node-token"
 	// AccountPrefix begins the name of a service account, "system:serviceaccount:NAMESPACE:NAME".

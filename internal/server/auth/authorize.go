@@ -83,9 +83,9 @@ type Authorizer interface {
 type Union []Authorizer
 
 // Authorize implements Authorizer.
-func (all Union) Authorize(ctx context.Context, a Attributes) Verdict {
+func (un Union) Authorize(ctx context.Context, a Attributes) Verdict {
 	var none Verdict
-	for _, one := range all {
+	for _, one := range un {
 		v := one.Authorize(ctx, a)
 		if v.Decision != NoOpinion {
 			return v
@@ -110,9 +110,9 @@ func both(a, b fmt.Stringer) fmt.Stringer {
 }
 
 // Rules implements Authorizer.
-func (all Union) Rules(ctx context.Context, u User, namespace string) Rules {
+func (un Union) Rules(ctx context.Context, u User, namespace string) Rules {
 	var out Rules
-	for _, one := range all {
+	for _, one := range un {
 		r := one.Rules(ctx, u, namespace)
 		out.Resources = append(out.Resources, r.Resources...)
 		out.Paths = append(out.Paths, r.Paths...)
@@ -138,23 +138,24 @@ func (MastersMay) Authorize(_ context.Context, a Attributes) Verdict {
 	return Verdict{}
 }
 
-// Rules implements Authorizer. There is no rule behind it; as in Kubernetes, a binding says the same to who asks for rules.
+// Rules implements Authorizer. There is no rule behind it; as in Kubernetes, a binding says the same to who asks for
+// rules.
 func (MastersMay) Rules(context.Context, User, string) Rules { return Rules{} }
 
 // Always decides about every request in the same way: the modes AlwaysAllow and AlwaysDeny.
 type Always Decision
 
 // Authorize implements Authorizer.
-func (d Always) Authorize(context.Context, Attributes) Verdict {
-	if Decision(d) == Allow {
+func (a Always) Authorize(context.Context, Attributes) Verdict {
+	if Decision(a) == Allow {
 		return Verdict{Decision: Allow}
 	}
 	return Verdict{Decision: NoOpinion, Reason: Words("Everything is forbidden.")}
 }
 
 // Rules implements Authorizer.
-func (d Always) Rules(context.Context, User, string) Rules {
-	if Decision(d) == Allow {
+func (a Always) Rules(context.Context, User, string) Rules {
+	if Decision(a) == Allow {
 		return everything
 	}
 	return Rules{}

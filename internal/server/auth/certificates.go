@@ -12,8 +12,8 @@ import (
 )
 
 // verified remembers certificates that have been found good: a check costs 120 µs, and a client sends the same one with
-// every connection. All requests of a connection have one certificate in memory, so that it is known by where it lies; by
-// what it says it would have to be hashed each time.
+// every connection. All requests of a connection have one certificate in memory, so that it is known by where it lies;
+// by what it says it would have to be hashed each time.
 type verified struct {
 	mu sync.RWMutex // guards both
 	// known is by hash.
@@ -78,10 +78,10 @@ func (v *verified) place(c *x509.Certificate, h *holder) {
 }
 
 // certificate finds out whom a chain names. The whole chain's time bounds how long that is believed.
-func (a *Requests) certificate(chain []*x509.Certificate) (User, error) {
-	now := a.now()
-	leaf, roots := chain[0], a.Clients()
-	if u, ok := a.verified.find(leaf, roots, now); ok {
+func (re *Requests) certificate(chain []*x509.Certificate) (User, error) {
+	now := re.now()
+	leaf, roots := chain[0], re.Clients()
+	if u, ok := re.verified.find(leaf, roots, now); ok {
 		return u, nil
 	}
 	o := x509.VerifyOptions{
@@ -104,7 +104,7 @@ func (a *Requests) certificate(chain []*x509.Certificate) (User, error) {
 			until = c.NotAfter
 		}
 	}
-	a.verified.keep(leaf, &holder{u, until, roots})
+	re.verified.keep(leaf, &holder{u, until, roots})
 	return u, nil
 }
 
@@ -142,9 +142,9 @@ func named(c *x509.Certificate) (User, error) {
 	return u, nil
 }
 
-func (a *Requests) now() time.Time {
-	if a.Now != nil {
-		return a.Now()
+func (re *Requests) now() time.Time {
+	if re.Now != nil {
+		return re.Now()
 	}
 	return time.Now()
 }

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// FrontProxy believes proxies that have authenticated their clients: who they say, in headers, is who asks. A proxy proves with a
-// client certificate that it is one; the headers of anybody else mean nothing.
+// FrontProxy believes proxies that have authenticated their clients: who they say, in headers, is who asks. A proxy
+// proves with a client certificate that it is one; the headers of anybody else mean nothing.
 type FrontProxy struct {
 	// Clients returns the authorities of proxies' certificates.
 	Clients func() *x509.CertPool
 	// Names are the common names that such certificates may have; none allows all.
 	Names []string
-	// UserHeaders, UIDHeaders and GroupHeaders name the headers. Of the first two the first that is there counts, of groups all.
-	// ExtraPrefixes begin the names of others.
+	// UserHeaders, UIDHeaders and GroupHeaders name the headers. Of the first two the first that is there counts, of
+	// groups all. ExtraPrefixes begin the names of others.
 	UserHeaders, UIDHeaders, GroupHeaders, ExtraPrefixes []string
 }
 

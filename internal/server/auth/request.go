@@ -63,9 +63,9 @@ func withAddress(r *http.Request) context.Context {
 type Sources []Tokens
 
 // Holder implements Tokens. One source that knows the token is enough, even if another could not be asked.
-func (all Sources) Holder(ctx context.Context, token string, audiences []string) (Holder, error) {
+func (s Sources) Holder(ctx context.Context, token string, audiences []string) (Holder, error) {
 	var unauthorized, failed error
-	for _, one := range all {
+	for _, one := range s {
 		h, err := one.Holder(ctx, token, audiences)
 		switch {
 		case err == nil:
@@ -86,8 +86,8 @@ func (all Sources) Holder(ctx context.Context, token string, audiences []string)
 	return Holder{}, ErrUnknownToken
 }
 
-// ForServer limits a source whose tokens say nothing of audiences to the audiences of the API server, as Kubernetes does: otherwise such a token would be
-// confirmed for anything that somebody asks about.
+// ForServer limits a source whose tokens say nothing of audiences to the audiences of the API server, as Kubernetes
+// does: otherwise such a token would be confirmed for anything that somebody asks about.
 type ForServer struct {
 	Tokens    Tokens
 	Audiences []string
@@ -125,24 +125,24 @@ type Requests struct {
 }
 
 // Authenticate implements Authenticator.
-func (a *Requests) Authenticate(r *http.Request) (User, error) {
+func (re *Requests) Authenticate(r *http.Request) (User, error) {
 	var wrong error
-	if a.Proxy != nil {
-		u, ok, err := a.Proxy.Authenticate(r, a.now())
+	if re.Proxy != nil {
+		u, ok, err := re.Proxy.Authenticate(r, re.now())
 		if ok {
 			return u, nil
 		}
 		wrong = err
 	}
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
-		u, err := a.certificate(r.TLS.PeerCertificates)
+		u, err := re.certificate(r.TLS.PeerCertificates)
 		if err == nil {
 			return u, nil
 		}
 		wrong = errors.Join(wrong, err)
 	}
 	if token, given := Bearer(r); given {
-		u, err := a.token(withAddress(r), token)
+		u, err := re.token(withAddress(r), token)
 		switch {
 		case err == nil:
 			return u, nil
@@ -155,17 +155,17 @@ func (a *Requests) Authenticate(r *http.Request) (User, error) {
 	switch {
 	case wrong != nil:
 		return User{}, wrong
-	case a.Anonymous != nil && !a.Anonymous(r):
+	case re.Anonymous != nil && !re.Anonymous(r):
 		return User{}, ErrUnauthorized
 	}
 	return User{Name: Anonymous, Groups: []string{Unauthenticated}}, nil
 }
 
-func (a *Requests) token(ctx context.Context, token string) (User, error) {
-	if a.Tokens == nil || token == "" {
+func (re *Requests) token(ctx context.Context, token string) (User, error) {
+	if re.Tokens == nil || token == "" {
 		return User{}, ErrUnauthorized
 	}
-	h, err := a.Tokens.Holder(ctx, token, nil)
+	h, err := re.Tokens.Holder(ctx, token, nil)
 	if errors.Is(err, ErrUnknownToken) {
 		return User{}, errors.Join(ErrUnauthorized, err)
 	}
@@ -213,7 +213,8 @@ func socketToken(r *http.Request) (token string, given bool) {
 	return "", false
 }
 
-// Forget is a request without its credentials, so that nothing behind can hand them on: the request itself if it has none.
+// Forget is a request without its credentials, so that nothing behind can hand them on: the request itself if it has
+// none.
 func Forget(r *http.Request) *http.Request {
 	_, authorization := r.Header["Authorization"]
 	_, socket := socketToken(r)

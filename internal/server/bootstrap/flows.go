@@ -36,7 +36,8 @@ func (f *Flows) Run(ctx context.Context) error {
 	return repeat(ctx, cmp.Or(f.Every, checkInterval), f.Ensure, func(err error) { f.Logger.Warn("flow control objects could not be ensured", "error", err) })
 }
 
-// Ensure creates missing objects, updates those that were not changed on purpose, and deletes those that are no longer suggested.
+// Ensure creates missing objects, updates those that were not changed on purpose, and deletes those that are no longer
+// suggested.
 func (f *Flows) Ensure(ctx context.Context) error {
 	mandatory, suggested := flowcontrol.Mandatory(), flowcontrol.Suggested()
 	levels, err := f.storage("prioritylevelconfigurations")

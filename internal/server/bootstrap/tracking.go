@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/internal/server/registry"
 )
 
-// TrackingName is the config map in kube-system that says since when the use of tokens in secrets is recorded. The controller that removes unused
-// tokens needs that date.
+// TrackingName is the config map in kube-system that says since when the use of tokens in secrets is recorded. The
+// controller that removes unused tokens needs that date.
 const TrackingName = "kube-apiserver-legacy-service-account-token-tracking"
 
 // Tracking maintains that config map.

@@ -23,11 +23,13 @@ const TrustName = "extension-apiserver-authentication"
 // Trust maintains that config map. What other servers of the cluster have written into it stays.
 type Trust struct {
 	Registry *registry.Registry
-	// Clients are the authorities of clients, Proxies those of front proxies, in PEM. Those that have expired are not published.
+	// Clients are the authorities of clients, Proxies those of front proxies, in PEM. Those that have expired are not
+	// published.
 	Clients, Proxies func() []byte
 	// ProxyNames are the allowed common names of front proxies.
 	ProxyNames []string
-	// UserHeaders, UIDHeaders, GroupHeaders and ExtraPrefixes are headers in which front proxies say who asks, besides those of this server.
+	// UserHeaders, UIDHeaders, GroupHeaders and ExtraPrefixes are headers in which front proxies say who asks, besides
+	// those of this server.
 	UserHeaders, UIDHeaders, GroupHeaders, ExtraPrefixes []string
 	Logger                                               *slog.Logger
 	// Every is how often the config map is checked: a minute by default.

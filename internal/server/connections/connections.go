@@ -34,14 +34,15 @@ type Options struct {
 	Certificate func() *tls.Certificate
 	// Authorities must have signed the serving certificates of kubelets. If nil, they are not verified.
 	Authorities *x509.CertPool
-	// AddressTypes are the types of node addresses to use, in order of preference: by default InternalIP, ExternalIP, Hostname, InternalDNS,
-	// ExternalDNS.
+	// AddressTypes are the types of node addresses to use, in order of preference: by default InternalIP, ExternalIP,
+	// Hostname, InternalDNS, ExternalDNS.
 	AddressTypes []corev1.NodeAddressType
 	// Timeout bounds how long connecting to a kubelet may take: by default 30 seconds, and 10 of them for TLS.
 	Timeout time.Duration
 	// Dial opens connections; nil means net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Own reports whether the API server itself listens at an address, which therefore belongs to no node or pod. If nil, no address is checked.
+	// Own reports whether the API server itself listens at an address, which therefore belongs to no node or pod. If
+	// nil, no address is checked.
 	Own    func(netip.AddrPort) bool
 	Logger *slog.Logger
 }
@@ -115,8 +116,8 @@ func (c *Connections) End() {
 	c.stop(errEnding)
 }
 
-// Close ends all streams and waits for them. If a client does not read, its stream ends only when the server closes its connection. So first call
-// End, then close the servers, then call Close.
+// Close ends all streams and waits for them. If a client does not read, its stream ends only when the server closes its
+// connection. So first call End, then close the servers, then call Close.
 func (c *Connections) Close() {
 	c.End()
 	c.running.Wait()

@@ -13,9 +13,9 @@ import (
 
 var errNotAllowed = apierrors.NewBadRequest("address not allowed")
 
-// forKubelets refuses addresses that cannot be a kubelet's: unspecified and multicast addresses, link-local addresses such as those of the metadata
-// services of clouds, and the API server's own. Otherwise every user who may write a node's status could make the server connect there with its
-// client certificate.
+// forKubelets refuses addresses that cannot be a kubelet's: unspecified and multicast addresses, link-local addresses
+// such as those of the metadata services of clouds, and the API server's own. Otherwise every user who may write a
+// node's status could make the server connect there with its client certificate.
 func (c *Connections) forKubelets(at netip.AddrPort) error {
 	ip := at.Addr().Unmap()
 	if !ip.IsValid() || ip.IsUnspecified() || ip.IsMulticast() || ip.IsLinkLocalUnicast() || ip == broadcast {
@@ -40,8 +40,8 @@ func (c *Connections) forPods(at netip.AddrPort) error {
 // dialer opens connections; it has the signature that net/http uses.
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
-// guarded opens connections only to allowed addresses. It checks the address of the connection itself, so that a name cannot resolve to another one
-// in between.
+// guarded opens connections only to allowed addresses. It checks the address of the connection itself, so that a name
+// cannot resolve to another one in between.
 func (c *Connections) guarded(allowed func(netip.AddrPort) error, timeout time.Duration) dialer {
 	if c.o.Dial == nil {
 		d := &net.Dialer{Timeout: timeout, Control: func(_, address string, _ syscall.RawConn) error {

@@ -106,7 +106,8 @@ type flushWriter struct {
 	control *http.ResponseController
 }
 
-// newFlushWriter sends the header at once, so that a client that follows a silent container sees that the request is served.
+// newFlushWriter sends the header at once, so that a client that follows a silent container sees that the request is
+// served.
 func newFlushWriter(w http.ResponseWriter) *flushWriter {
 	f := &flushWriter{w: w, control: http.NewResponseController(w)}
 	f.control.Flush()

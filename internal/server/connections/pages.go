@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// longestPage bounds the HTML pages whose links are rewritten. They are held in memory as a whole, and a backend might send one without end, or one
-// that is long only when it is decompressed.
+// longestPage bounds the HTML pages whose links are rewritten. They are held in memory as a whole, and a backend might
+// send one without end, or one that is long only when it is decompressed.
 const longestPage = 16 << 20
 
 var errLongPage = errors.New("an HTML page of the backend is too long to rewrite its links for the proxy")

@@ -18,8 +18,8 @@ import (
 	"github.com/millrace/millrace/internal/server/apiserver"
 )
 
-// proxyNode forwards a request to a port of a node: "name", "name:port" or "scheme:name:port". Without a port, or with the kubelet's, it goes to the
-// kubelet with the API server's client certificate.
+// proxyNode forwards a request to a port of a node: "name", "name:port" or "scheme:name:port". Without a port, or with
+// the kubelet's, it goes to the kubelet with the API server's client certificate.
 func (c *Connections) proxyNode(q request) error {
 	scheme, name, port, ok := utilnet.SplitSchemeNamePort(q.target.Name)
 	if !ok {
@@ -41,8 +41,8 @@ func (c *Connections) proxyNode(q request) error {
 	return c.proxy(q, c.backend, scheme, net.JoinHostPort(host, port))
 }
 
-// proxyPod forwards a request to a port of a pod: "name", "name:port" or "scheme:name:port". Without a port it goes to the first port in the pod's
-// spec.
+// proxyPod forwards a request to a port of a pod: "name", "name:port" or "scheme:name:port". Without a port it goes to
+// the first port in the pod's spec.
 func (c *Connections) proxyPod(q request) error {
 	scheme, name, port, ok := utilnet.SplitSchemeNamePort(q.target.Name)
 	if !ok {
@@ -121,7 +121,8 @@ func (c *Connections) proxy(q request, transport http.RoundTripper, scheme, host
 		return c.upgrade(q, transport, to)
 	}
 	if after == "" && (q.r.Method == http.MethodGet || q.r.Method == http.MethodHead) {
-		// Relative links in the backend's pages are below this path. Browsers resolve them correctly only if it ends with a slash.
+		// Relative links in the backend's pages are below this path. Browsers resolve them correctly only if it ends
+		// with a slash.
 		back := &url.URL{Path: q.r.URL.Path + "/", RawQuery: q.r.URL.RawQuery}
 		q.w.Header().Set("Location", back.String())
 		q.w.WriteHeader(http.StatusMovedPermanently)
@@ -131,8 +132,8 @@ func (c *Connections) proxy(q request, transport http.RoundTripper, scheme, host
 	dialled := &dialRecorder{next: transport}
 	p := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { rewrite(r, to) },
-		// It rewrites links in the backend's pages, and redirects, to paths below the proxy. They are paths and not URLs, because clients may use
-		// another host name for the server.
+		// It rewrites links in the backend's pages, and redirects, to paths below the proxy. They are paths and not
+		// URLs, because clients may use another host name for the server.
 		Transport:      &proxy.Transport{PathPrepend: before, RoundTripper: dialled},
 		ModifyResponse: func(r *http.Response) error { removeCORSHeaders(r.Header); return nil },
 		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { failure = err },
@@ -162,10 +163,10 @@ type dialRecorder struct {
 }
 
 // RoundTrip implements http.RoundTripper.
-func (n *dialRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := n.next.RoundTrip(r)
+func (d *dialRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := d.next.RoundTrip(r)
 	if refused, ok := refusedDial(err); ok {
-		n.refused = refused
+		d.refused = refused
 	}
 	if err != nil || r.Method == http.MethodHead {
 		return answer, err
@@ -186,7 +187,8 @@ func rewrite(r *httputil.ProxyRequest, to *url.URL) {
 	r.SetXForwarded()
 }
 
-// removeCORSHeaders removes the backend's CORS headers: only the API server may decide which origins may read its responses.
+// removeCORSHeaders removes the backend's CORS headers: only the API server may decide which origins may read its
+// responses.
 func removeCORSHeaders(h http.Header) {
 	for name := range h {
 		if strings.HasPrefix(name, "Access-Control-") {

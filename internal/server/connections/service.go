@@ -16,7 +16,8 @@ import (
 	"github.com/millrace/millrace/internal/server/registry"
 )
 
-// endpoint returns a random ready address behind a service. The port is a name or a number of a service port; empty is the port without a name.
+// endpoint returns a random ready address behind a service. The port is a name or a number of a service port; empty is
+// the port without a name.
 func (c *Connections) endpoint(q request, name, port string) (host string, err error) {
 	service, err := find[*corev1.Service](q.ctx, c, "services", q.target.Namespace, name)
 	if err != nil {
@@ -94,8 +95,8 @@ func readyEndpoints(slice *discoveryv1.EndpointSlice, port string) []podEndpoint
 	return out
 }
 
-// isPodsAddress reports whether the address is really that of the pod which the slice names. Otherwise a user who may write slices could reach addresses
-// that only the server can reach.
+// isPodsAddress reports whether the address is really that of the pod which the slice names. Otherwise a user who may
+// write slices could reach addresses that only the server can reach.
 func (c *Connections) isPodsAddress(q request, e podEndpoint) bool {
 	if e.pod == nil || e.pod.Kind != "Pod" || e.pod.Namespace != q.target.Namespace || allowed(e.address) != nil {
 		return false

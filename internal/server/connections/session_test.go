@@ -49,8 +49,8 @@ func (e *echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ExecInContainer echoes, unless it is told to fail. It reads its input first: the SPDY library can lose the output of a command that ends while its
-// streams are being opened.
+// ExecInContainer echoes, unless it is told to fail. It reads its input first: the SPDY library can lose the output of
+// a command that ends while its streams are being opened.
 func (e *echo) ExecInContainer(_ context.Context, _, _, _ string, cmd []string, in io.Reader, out, _ io.WriteCloser, _ bool, _ <-chan remote.TerminalSize, _ time.Duration) error {
 	if cmd[0] == "fail" {
 		if _, err := io.Copy(io.Discard, in); err != nil {
@@ -69,7 +69,8 @@ func (e *echo) PortForward(_ context.Context, _, _ string, _ int32, stream io.Re
 	return err
 }
 
-// repeatMessages implements v5.channel.k8s.io: the first byte of a message is its channel, and a message on channel 255 closes another channel.
+// repeatMessages implements v5.channel.k8s.io: the first byte of a message is its channel, and a message on channel 255
+// closes another channel.
 func repeatMessages(w http.ResponseWriter, r *http.Request) {
 	conn, err := (&websocket.Upgrader{Subprotocols: []string{"v5.channel.k8s.io"}}).Upgrade(w, r, nil)
 	if err != nil {

@@ -19,7 +19,8 @@ const (
 const (
 	// socketWrite is how long the client may take to read one message.
 	socketWrite = 30 * time.Second
-	// longestMessage is how much of a log one message carries, and longestWord the largest message from the client, which has nothing to send.
+	// longestMessage is how much of a log one message carries, and longestWord the largest message from the client,
+	// which has nothing to send.
 	longestMessage = 32 << 10
 	longestWord    = 4 << 10
 )

@@ -11,8 +11,8 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// Kubernetes sends SPDY through proxies that only know WebSocket: the binary messages of the WebSocket are the bytes of a SPDY connection. Kubelets
-// support only SPDY, so the WebSocket is unwrapped here.
+// Kubernetes sends SPDY through proxies that only know WebSocket: the binary messages of the WebSocket are the bytes of
+// a SPDY connection. Kubelets support only SPDY, so the WebSocket is unwrapped here.
 const (
 	spdy            = "SPDY/3.1"
 	portForwarding  = "portforward.k8s.io"

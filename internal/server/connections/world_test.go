@@ -31,8 +31,8 @@ import (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
-		// Both belong to the test's client and kubelet: the heartbeat notices only at its next beat that its connection is closed, and SPDY waits for
-		// answers that do not come.
+		// Both belong to the test's client and kubelet: the heartbeat notices only at its next beat that its connection
+		// is closed, and SPDY waits for answers that do not come.
 		goleak.IgnoreAnyFunction("k8s.io/client-go/tools/remotecommand.(*heartbeat).start"),
 		goleak.IgnoreAnyFunction("github.com/moby/spdystream.(*Connection).shutdown"))
 }

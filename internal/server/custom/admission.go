@@ -13,7 +13,8 @@ import (
 
 var errTerminating = errors.New("create not allowed while custom resource definition is terminating")
 
-// Admission refuses new objects of kinds whose definition is being deleted: their deletion would never end. And it establishes new definitions.
+// Admission refuses new objects of kinds whose definition is being deleted: their deletion would never end. And it
+// establishes new definitions.
 func (d *Definitions) Admission() registry.Admission {
 	return registry.Admission{
 		Name: "CustomResourceDefinitionTerminating",

@@ -5,7 +5,8 @@ import (
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// approve says whether a definition in a group of Kubernetes' own has been approved by its community. Nothing depends on it.
+// approve says whether a definition in a group of Kubernetes' own has been approved by its community. Nothing depends
+// on it.
 func approve(def *v1.CustomResourceDefinition) {
 	if !apihelpers.IsProtectedCommunityGroup(def.Spec.Group) {
 		return

@@ -10,13 +10,14 @@ import (
 	"github.com/millrace/millrace/internal/protobuf"
 )
 
-// A definition is mostly schema, and is read much more often than its schemas are. So what is read of it at first is the definition without
-// them.
+// A definition is mostly schema, and is read much more often than its schemas are. So what is read of it at first is
+// the definition without them.
 
 // digest identifies the bytes of a stored schema.
 type digest = [sha256.Size]byte
 
-// The numbers of the fields on the way to a schema, in the message runtime.Unknown that is stored and in that of a definition.
+// The numbers of the fields on the way to a schema, in the message runtime.Unknown that is stored and in that of a
+// definition.
 const (
 	rawField      protobuf.Number = 2 // of runtime.Unknown
 	specField     protobuf.Number = 2 // of CustomResourceDefinition
@@ -24,8 +25,9 @@ const (
 	schemaField   protobuf.Number = 4 // of CustomResourceDefinitionVersion
 )
 
-// withoutSchemas returns a stored definition without its schemas, and the digests of these by the versions' order; a version without a schema
-// has that of nothing. A definition that is stored as JSON is returned as it is, without digests.
+// withoutSchemas returns a stored definition without its schemas, and the digests of these by the versions' order; a
+// version without a schema has that of nothing. A definition that is stored as JSON is returned as it is, without
+// digests.
 func withoutSchemas(value []byte) (brief []byte, digests []digest, err error) {
 	if !protobuf.Enveloped(value) {
 		return value, nil, nil
@@ -49,7 +51,8 @@ func withoutSchemas(value []byte) (brief []byte, digests []digest, err error) {
 	return brief, digests, nil
 }
 
-// cut appends a copy of a message, with other values of one of its fields, which is itself a message. A value that becomes nil is left out.
+// cut appends a copy of a message, with other values of one of its fields, which is itself a message. A value that
+// becomes nil is left out.
 func cut(out, message []byte, field protobuf.Number, exchange func([]byte) ([]byte, error)) ([]byte, error) {
 	out = slices.Grow(out, 512)
 	s := protobuf.Scan(message)

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// stored returns a definition as it is stored. Its versions have schemas with these descriptions; an empty one has none.
+// stored returns a definition as it is stored. Its versions have schemas with these descriptions; an empty one has
+// none.
 func stored(t *testing.T, descriptions ...string) ([]byte, *v1.CustomResourceDefinition) {
 	t.Helper()
 	def := &v1.CustomResourceDefinition{

@@ -23,8 +23,8 @@ type conversions struct {
 	kept     *tree.Converted
 }
 
-// converterOf is how the objects of a definition get from one version to another, and where is kept what came of it: nowhere if
-// that costs nothing.
+// converterOf is how the objects of a definition get from one version to another, and where is kept what came of it:
+// nowhere if that costs nothing.
 func (c *conversions) converterOf(d *v1.CustomResourceDefinition) (tree.Converter, *tree.Converted) {
 	if !hasWebhook(d) {
 		return relabel{d.Spec.Group}, nil

@@ -1,19 +1,22 @@
-// Package custom serves custom resources: it follows the CustomResourceDefinitions in the log, and puts the kinds that they define
-// into the registry.
+// Package custom serves custom resources: it follows the CustomResourceDefinitions in the log, and puts the kinds that
+// they define into the registry.
 //
 // What is guaranteed:
 //
-//   - After CatchUp, all definitions that were Established before the call are served. So a path that is not known is known to
-//     name nothing, on each of several API servers.
-//   - After Settle, all changes of definitions that this server acknowledged before the call are in use: the request that follows a change of a
-//     schema is checked by the new one.
+//   - After CatchUp, all definitions that were Established before the call are served. So a path that is not known is
+//     known to name nothing, on each of several API servers.
+//   - After Settle, all changes of definitions that this server acknowledged before the call are in use: the request
+//     that follows a change of a schema is checked by the new one.
 //   - A change of a definition ends the watches of those versions whose objects it shows in another way, and no other.
 //   - A definition whose names collide with those of another is not served before these are free.
-//   - A definition whose plural or kind is that of a built-in kind of its group is never served, whatever its stored conditions say: built-in kinds keep
-//     their names. This is stricter than Kubernetes, which serves it in versions that the built-in kind does not have.
-//   - A deleted definition stays until its objects are gone. That can be interrupted at any time, and goes on after a restart.
-//   - Schemas, rules and columns are compiled when they are first needed. Until then a definition costs its stored bytes and
-//     some kilobytes. A schema and its rules that nobody has used for 10 to 20 minutes are dropped, and compiled again when needed.
+//   - A definition whose plural or kind is that of a built-in kind of its group is never served, whatever its stored
+//     conditions say: built-in kinds keep their names. This is stricter than Kubernetes, which serves it in versions
+//     that the built-in kind does not have.
+//   - A deleted definition stays until its objects are gone. That can be interrupted at any time, and goes on after a
+//     restart.
+//   - Schemas, rules and columns are compiled when they are first needed. Until then a definition costs its stored
+//     bytes and some kilobytes. A schema and its rules that nobody has used for 10 to 20 minutes are dropped, and
+//     compiled again when needed.
 //
 // Conditions are set by every server alike; each change is a compare-and-swap, so servers do not disturb each other.
 package custom

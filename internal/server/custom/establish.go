@@ -69,8 +69,9 @@ func (d *Definitions) settleOne(ctx context.Context, name string) error {
 	return nil
 }
 
-// establishNew takes the names of a definition that is about to be stored, and sets its conditions when it is, before whoever made it is answered.
-// The loop would have to read it again for that. A definition whose names another has is left to the loop.
+// establishNew takes the names of a definition that is about to be stored, and sets its conditions when it is, before
+// whoever made it is answered. The loop would have to read it again for that. A definition whose names another has is
+// left to the loop.
 func (d *Definitions) establishNew(ctx context.Context, def *v1.CustomResourceDefinition) (done func(*registry.Stored)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -98,7 +99,8 @@ func (d *Definitions) establishNew(ctx context.Context, def *v1.CustomResourceDe
 	}
 }
 
-// settleNew stores the conditions of a definition that was just created, and returns the revision of that, or zero if they could not be stored.
+// settleNew stores the conditions of a definition that was just created, and returns the revision of that, or zero if
+// they could not be stored.
 func (d *Definitions) settleNew(ctx context.Context, created *registry.Stored, def, now *v1.CustomResourceDefinition) store.Revision {
 	if created == nil || d.own(def, now) != nil {
 		return 0
@@ -124,8 +126,9 @@ func (d *Definitions) decideLocked(def *v1.CustomResourceDefinition) {
 	approve(def)
 }
 
-// due tells whether the conditions of a definition have to change, and returns it, without its schemas, as it is then. Most have not, and it takes
-// much less to see that than to try to change them. A definition that is gone is nil. What this server does not know yet is told by its log later.
+// due tells whether the conditions of a definition have to change, and returns it, without its schemas, as it is then.
+// Most have not, and it takes much less to see that than to try to change them. A definition that is gone is nil. What
+// this server does not know yet is told by its log later.
 func (d *Definitions) due(ctx context.Context, name string) (now *v1.CustomResourceDefinition, changes bool, err error) {
 	o, err := d.storage.Get(ctx, "", name, registry.Freshness{Any: true})
 	if apierrors.IsNotFound(err) {
@@ -169,8 +172,8 @@ func (d *Definitions) tookLocked(r *record, names v1.CustomResourceDefinitionNam
 	r.accepted = names
 }
 
-// change changes a definition's status and finalizers. Nothing is written when nothing changes; a definition that is gone is none
-// of our concern.
+// change changes a definition's status and finalizers. Nothing is written when nothing changes; a definition that is
+// gone is none of our concern.
 func (d *Definitions) change(ctx context.Context, name string, f func(*v1.CustomResourceDefinition)) (*v1.CustomResourceDefinition, error) {
 	var now *v1.CustomResourceDefinition
 	_, _, err := d.storage.Update(ctx, "", name, func(_ context.Context, old resource.Object) (resource.Object, error) {
@@ -267,8 +270,8 @@ func (d *Definitions) takenLocked(def *v1.CustomResourceDefinition) (resources, 
 	return resources, kinds
 }
 
-// establish says whether objects may be made. It happens in the same write as the names are accepted: whoever reads that a
-// definition is established can only have it from the log.
+// establish says whether objects may be made. It happens in the same write as the names are accepted: whoever reads
+// that a definition is established can only have it from the log.
 func establish(def *v1.CustomResourceDefinition) {
 	c := v1.CustomResourceDefinitionCondition{Type: v1.Established, Status: v1.ConditionFalse, Reason: "NotAccepted", Message: "not all names are accepted"}
 	accepted := apihelpers.IsCRDConditionTrue(def, v1.NamesAccepted)

@@ -26,8 +26,8 @@ type definition struct {
 	// fields are the selectable ones of all versions, and those that were before under the same identity.
 	fields   []resource.Field
 	versions map[string]*version
-	// kinds are those of the storage version, which is the first, and of the versions that are served. One that is not served
-	// has no face.
+	// kinds are those of the storage version, which is the first, and of the versions that are served. One that is not
+	// served has no face.
 	kinds []*resource.Kind
 	// read decodes the definition.
 	read func() (*v1.CustomResourceDefinition, error)
@@ -36,7 +36,8 @@ type definition struct {
 // version is a version of a definition, served or not.
 type version struct {
 	schema *structure.Schema
-	// look identifies all that may bear upon how objects are shown, and more: versions with the same look have the same meaning.
+	// look identifies all that may bear upon how objects are shown, and more: versions with the same look have the same
+	// meaning.
 	look    string
 	edition uint32
 	life    *resource.Life
@@ -49,14 +50,15 @@ func groupResource(d *v1.CustomResourceDefinition) schema.GroupResource {
 	return schema.GroupResource{Group: d.Spec.Group, Resource: d.Status.AcceptedNames.Plural}
 }
 
-// isServed tells whether objects of a definition can be asked for. Somebody who may write the status can put any names there; under the plural of its
-// own name a definition takes no other's place.
+// isServed tells whether objects of a definition can be asked for. Somebody who may write the status can put any names
+// there; under the plural of its own name a definition takes no other's place.
 func isServed(d *v1.CustomResourceDefinition) bool {
 	names := d.Status.AcceptedNames
 	return apihelpers.IsCRDConditionTrue(d, v1.Established) && names.Plural == d.Spec.Names.Plural && names.Kind != "" && names.ListKind != ""
 }
 
-// define makes the kinds of a definition, which is given without its schemas. What has not changed since before, which may be nil, is carried on.
+// define makes the kinds of a definition, which is given without its schemas. What has not changed since before, which
+// may be nil, is carried on.
 func (c *conversions) define(d *v1.CustomResourceDefinition, schemas []digest, read func() (*v1.CustomResourceDefinition, error), before *definition) (*definition, error) {
 	out := &definition{name: d.Name, foreign: hasWebhook(d), versions: map[string]*version{}, read: read}
 	out.identify(d, before)
@@ -96,7 +98,8 @@ func (c *conversions) define(d *v1.CustomResourceDefinition, schemas []digest, r
 // mostFields bounds the selectable fields of an identity. Fields that are selectable no more count.
 const mostFields = 64
 
-// identify keeps the identity as long as objects and topics stay the same, and the fields before are the first of those now.
+// identify keeps the identity as long as objects and topics stay the same, and the fields before are the first of those
+// now.
 func (d *definition) identify(def *v1.CustomResourceDefinition, before *definition) {
 	d.identity = &resource.Identity{
 		Group: def.Spec.Group, Resource: def.Status.AcceptedNames.Plural, Namespaced: def.Spec.Scope == v1.NamespaceScoped,
@@ -217,7 +220,8 @@ func (d *definition) kind(def *v1.CustomResourceDefinition, v *v1.CustomResource
 	return k
 }
 
-// deprecation warns of a deprecated version. It names the newest of those that are served, and not deprecated, if that is a newer one.
+// deprecation warns of a deprecated version. It names the newest of those that are served, and not deprecated, if that
+// is a newer one.
 func deprecation(def *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitionVersion) string {
 	if v.DeprecationWarning != nil {
 		return *v.DeprecationWarning

@@ -11,8 +11,8 @@ import (
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// lookOf identifies a version's names, how objects are converted, and the schemas of this version and of those that objects are stored in. It is
-// empty if the schemas' digests are not known.
+// lookOf identifies a version's names, how objects are converted, and the schemas of this version and of those that
+// objects are stored in. It is empty if the schemas' digests are not known.
 func lookOf(d *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitionVersion, schemas []digest) (string, error) {
 	if len(schemas) != len(d.Spec.Versions) {
 		return "", nil
@@ -30,8 +30,8 @@ func lookOf(d *v1.CustomResourceDefinition, v *v1.CustomResourceDefinitionVersio
 	return string(h.Sum(nil)), nil
 }
 
-// sameMeaning tells whether the objects of a version are shown in the same way by two definitions, which are read with their schemas. Descriptions
-// and validations do not bear upon it.
+// sameMeaning tells whether the objects of a version are shown in the same way by two definitions, which are read with
+// their schemas. Descriptions and validations do not bear upon it.
 func sameMeaning(before, now func() (*v1.CustomResourceDefinition, error), version string) bool {
 	a, err := meaningOf(before, version)
 	if err != nil {
@@ -41,8 +41,8 @@ func sameMeaning(before, now func() (*v1.CustomResourceDefinition, error), versi
 	return err == nil && a == b
 }
 
-// meaningOf is a digest of all that bears upon how the objects of a version are shown: what lookOf has, but of the schemas only what they drop and
-// fill in.
+// meaningOf is a digest of all that bears upon how the objects of a version are shown: what lookOf has, but of the
+// schemas only what they drop and fill in.
 func meaningOf(read func() (*v1.CustomResourceDefinition, error), version string) (string, error) {
 	d, err := read()
 	if err != nil {
@@ -70,7 +70,8 @@ func meaningOf(read func() (*v1.CustomResourceDefinition, error), version string
 	return string(h.Sum(nil)), nil
 }
 
-// bearsUpon tells whether one version's schema bears upon how the objects of another are shown: objects may be stored in it.
+// bearsUpon tells whether one version's schema bears upon how the objects of another are shown: objects may be stored
+// in it.
 func bearsUpon(d *v1.CustomResourceDefinition, one, another *v1.CustomResourceDefinitionVersion) bool {
 	return one.Name == another.Name || one.Storage || slices.Contains(d.Status.StoredVersions, one.Name)
 }

@@ -28,7 +28,8 @@ func ruleSet() *resource.RuleSet {
 	}
 }
 
-// mainRules hold for the objects themselves. Stored says that their version is the one that is stored, whose defaults objects have when they are read.
+// mainRules hold for the objects themselves. Stored says that their version is the one that is stored, whose defaults
+// objects have when they are read.
 func mainRules(k *resource.Kind, s *structure.Schema, stored bool) *resource.RuleSet {
 	r := ruleSet()
 	r.Verbs = k.Verbs

@@ -40,17 +40,18 @@ func (d *definition) topology(kind string) topology {
 	})
 }
 
-// typesByKind has the types of the versions. What it does not know, the converter without any types refuses, in the library's words.
+// typesByKind has the types of the versions. What it does not know, the converter without any types refuses, in the
+// library's words.
 type typesByKind struct {
 	managedfields.TypeConverter
 	types map[schema.GroupVersionKind]typed.ParseableType
 }
 
 // ObjectToTyped implements managedfields.TypeConverter.
-func (c *typesByKind) ObjectToTyped(o runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
-	t, ok := c.types[o.GetObjectKind().GroupVersionKind()]
+func (tbk *typesByKind) ObjectToTyped(o runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	t, ok := tbk.types[o.GetObjectKind().GroupVersionKind()]
 	if !ok {
-		return c.TypeConverter.ObjectToTyped(o, options...)
+		return tbk.TypeConverter.ObjectToTyped(o, options...)
 	}
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		return t.FromUnstructured(u.UnstructuredContent(), options...)
@@ -79,7 +80,8 @@ var common = sync.OnceValues(func() (*commonTypes, error) {
 
 // The names of types, as the library has them.
 const (
-	// metadataModel is what all objects have in common. It stands by itself: what an object lets pass that has it does not hold for the metadata.
+	// metadataModel is what all objects have in common. It stands by itself: what an object lets pass that has it does
+	// not hold for the metadata.
 	metadataModel = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 	unknownModel  = "__untyped_deduced_" // owned by its parts, as far as its value has any
 	untypedModel  = "__untyped_atomic_"
@@ -87,7 +89,8 @@ const (
 
 func named(model string) smd.TypeRef { return smd.TypeRef{NamedType: &model} }
 
-// typer makes the library's types of structural schemas. The library has a way by OpenAPI for that, which takes three times as long.
+// typer makes the library's types of structural schemas. The library has a way by OpenAPI for that, which takes three
+// times as long.
 type typer struct {
 	// preserve says that unknown fields are let pass here, and so below.
 	preserve bool

@@ -15,7 +15,8 @@ import (
 	"github.com/millrace/millrace/internal/randomly"
 )
 
-// The types of objects are those that the library makes of the OpenAPI schema that Kubernetes makes of a structural one.
+// The types of objects are those that the library makes of the OpenAPI schema that Kubernetes makes of a structural
+// one.
 func TestTypesAreTheLibrarys(t *testing.T) {
 	r := rand.New(rand.NewPCG(randomly.Seed(t), 0))
 	same := func(tree *structural.Structural) {

@@ -7,9 +7,9 @@ import (
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// yield takes from a definition the accepted names that built-in kinds of its group have. It cannot be served without a plural or a kind, so it is
-// Established no more then. Such names can be stored: an older program accepted them or did not have the built-in kind yet, or somebody who may
-// write the status put them there.
+// yield takes from a definition the accepted names that built-in kinds of its group have. It cannot be served without a
+// plural or a kind, so it is Established no more then. Such names can be stored: an older program accepted them or did
+// not have the built-in kind yet, or somebody who may write the status put them there.
 func (d *Definitions) yield(def *v1.CustomResourceDefinition) {
 	builtIn, has := d.o.Registry.Catalogue.BuiltIn(def.Spec.Group), &def.Status.AcceptedNames
 	if len(builtIn.Kinds) == 0 {

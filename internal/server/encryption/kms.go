@@ -24,7 +24,8 @@ const (
 	maxSeeds = 1000
 )
 
-// kms is a provider whose key is held by a plugin. The plugin encrypts a seed; the key of each value is derived from the seed.
+// kms is a provider whose key is held by a plugin. The plugin encrypts a seed; the key of each value is derived from
+// the seed.
 type kms struct {
 	name       string
 	timeout    time.Duration

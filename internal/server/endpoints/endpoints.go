@@ -1,14 +1,16 @@
-// Package endpoints maintains the Service "kubernetes" and its endpoints, through which pods reach the API servers of a cluster.
+// Package endpoints maintains the Service "kubernetes" and its endpoints, through which pods reach the API servers of a
+// cluster.
 //
-// It works as kube-apiserver does, and beside it: every 10 seconds each server renews a lease of 15 seconds in the store, under
-// /registry/masterleases/ and its address. Guarantees while Run runs:
+// It works as kube-apiserver does, and beside it: every 10 seconds each server renews a lease of 15 seconds in the
+// store, under /registry/masterleases/ and its address. Guarantees while Run runs:
 //
-//   - The Service, the Endpoints and the EndpointSlice "kubernetes" in the namespace "default" exist. Changes and deletions by
-//     others are repaired within 10 seconds.
-//   - They name the servers that have a lease: a server that crashes is removed after 15 to 25 seconds, one that shuts down at once.
+//   - The Service, the Endpoints and the EndpointSlice "kubernetes" in the namespace "default" exist. Changes and
+//     deletions by others are repaired within 10 seconds.
+//   - They name the servers that have a lease: a server that crashes is removed after 15 to 25 seconds, one that shuts
+//     down at once.
 //
-// The last server leaves its address in the endpoints when it ends. Pods that know an address without a server try again, but pods that find no
-// address give up.
+// The last server leaves its address in the endpoints when it ends. Pods that know an address without a server try
+// again, but pods that find no address give up.
 package endpoints
 
 import (

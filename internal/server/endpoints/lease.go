@@ -40,7 +40,8 @@ func (r *Reconciler) renew(ctx context.Context) error {
 	return nil
 }
 
-// lease encodes a lease as kube-apiserver does: an Endpoints object with one address. The generation makes each value different.
+// lease encodes a lease as kube-apiserver does: an Endpoints object with one address. The generation makes each value
+// different.
 func (r *Reconciler) lease(generation int64) ([]byte, error) {
 	e := corev1.Endpoints{Subsets: []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{{IP: r.o.Address.Addr().String()}}}}}
 	e.Generation = generation

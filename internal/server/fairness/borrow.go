@@ -111,7 +111,8 @@ func fair(seats float64, all []claim) (seatsOf []float64, fraction float64) {
 	return of, low
 }
 
-// borrow divides the seats anew by what the levels asked for. It returns false if that is what they asked for the last time.
+// borrow divides the seats anew by what the levels asked for. It returns false if that is what they asked for the last
+// time.
 func (s *snapshot) borrow(seats int, now time.Time) (fraction float64, anew bool) {
 	claims := make([]claim, len(s.levels))
 	taken := 0.0

@@ -28,7 +28,8 @@ func (d *Dispatcher) Handlers() map[string]http.Handler {
 	}
 }
 
-// dumped calls a func for all levels, and after each those of it for other servers, with the names that dumps have for them.
+// dumped calls a func for all levels, and after each those of it for other servers, with the names that dumps have for
+// them.
 func (s *snapshot) dumped(do func(name string, l *Level)) {
 	for _, l := range s.levels {
 		do(l.name, l)

@@ -14,8 +14,8 @@ import (
 
 // Options say what a Dispatcher divides.
 type Options struct {
-	// Registry has the FlowSchemas and PriorityLevelConfigurations. Without one, or while there are none, there are only the levels
-	// that must be there.
+	// Registry has the FlowSchemas and PriorityLevelConfigurations. Without one, or while there are none, there are
+	// only the levels that must be there.
 	Registry *registry.Registry
 	// Seats is how many requests are served at a time in all, exempt ones aside: 600 by default.
 	Seats int

@@ -138,7 +138,8 @@ func hand(d *Dispatcher, user string, n, size int) map[int]bool {
 	return out
 }
 
-// strangers are two users whose flows share no queue. Of those who do, one is served less than half: queues share alike, and not flows.
+// strangers are two users whose flows share no queue. Of those who do, one is served less than half: queues share
+// alike, and not flows.
 func strangers(d *Dispatcher, n, size int) (a, b string) {
 	for i := 0; ; i++ {
 		a, b = fmt.Sprint("a", i), fmt.Sprint("b", i)

@@ -57,8 +57,8 @@ func (q *queue) remove(w *waiter) bool {
 	return false
 }
 
-// deal gives a flow its hand of queues, as from a deck of cards, and returns the one among them with the least before it. The same
-// flow always gets the same hand.
+// deal gives a flow its hand of queues, as from a deck of cards, and returns the one among them with the least before
+// it. The same flow always gets the same hand.
 func deal(hash uint64, queues []*queue, hand int) int {
 	var taken [maxHand]int
 	best := -1

@@ -37,7 +37,8 @@ const (
 	catchAllName = "catch-all"
 )
 
-// compile makes the next snapshot of what the API has. Levels keep their requests. What must be there and is missing is filled in.
+// compile makes the next snapshot of what the API has. Levels keep their requests. What must be there and is missing is
+// filled in.
 func (d *Dispatcher) compile(schemas []*flowcontrolv1.FlowSchema, levels []*flowcontrolv1.PriorityLevelConfiguration) {
 	now := time.Now()
 	levels = withMandatoryLevels(levels)
@@ -159,7 +160,8 @@ func withMandatoryLevels(all []*flowcontrolv1.PriorityLevelConfiguration) []*flo
 	return all
 }
 
-// withMandatorySchemas adds those schemas that must be there: administrators never wait, and every request belongs to some schema.
+// withMandatorySchemas adds those schemas that must be there: administrators never wait, and every request belongs to
+// some schema.
 func withMandatorySchemas(all []*flowcontrolv1.FlowSchema) []*flowcontrolv1.FlowSchema {
 	for _, m := range []struct {
 		name       string

@@ -11,15 +11,16 @@ import (
 const (
 	// turnsPerProcessor is how many requests that only compute run at a time, for each processor.
 	turnsPerProcessor = 2
-	// longestTurn is after how long such a request no longer keeps others from running: it may be waiting for its client.
+	// longestTurn is after how long such a request no longer keeps others from running: it may be waiting for its
+	// client.
 	longestTurn = 2 * time.Millisecond
 )
 
 // turns lets few requests at a time use the processors. Seats alone do not do that: they are as many as there may be
 // requests that wait for the store, and that many requests that compute at the same time would each take as long as all
-// of them. Flows take turns, so that a request of a flow with few never waits behind the many of another. While there are
-// others, a flow leaves one processor to them: on processors that are always busy, it takes up to ten milliseconds until
-// Go even notices that a request has come.
+// of them. Flows take turns, so that a request of a flow with few never waits behind the many of another. While there
+// are others, a flow leaves one processor to them: on processors that are always busy, it takes up to ten milliseconds
+// until Go even notices that a request has come.
 //
 // Requests that wait for a turn have seats already. A flow with many would so get all seats of its level; therefore its
 // other requests wait for theirs while as many wait for a turn as can have one. Such a flow is called saturated.

@@ -43,7 +43,8 @@ func TestFlowsTakeTurns(t *testing.T) {
 	})
 }
 
-// A flow that is alone may have all turns. While there are others it leaves some to them, until they have not come for a while.
+// A flow that is alone may have all turns. While there are others it leaves some to them, until they have not come for
+// a while.
 func TestAFlowLeavesAProcessorToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := &turns{most: 4, own: 1}
@@ -150,7 +151,8 @@ func TestARequestThatIsGivenUpLeavesItsQueue(t *testing.T) {
 	})
 }
 
-// A flow with very many requests that compute has only as many seats as it can use: a request of another gets one at once.
+// A flow with very many requests that compute has only as many seats as it can use: a request of another gets one at
+// once.
 func TestAFlowWithManyDoesNotHaveAllSeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := dispatcher(4, 50)
@@ -198,7 +200,8 @@ func TestAFlowWithManyDoesNotHaveAllSeats(t *testing.T) {
 	})
 }
 
-// Requests that take long, and give their turns back only when the time of these is over, keep none of their flow waiting while there are seats.
+// Requests that take long, and give their turns back only when the time of these is over, keep none of their flow
+// waiting while there are seats.
 func TestRequestsThatTakeLongLeaveTheSeatsToOthersOfTheirFlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := dispatcher(4, 50)

@@ -133,7 +133,8 @@ func TestAnnouncedTrailersAreChargedForTheirMemory(t *testing.T) {
 			b.ask(1+2*i, true, "trailer", strings.Repeat("ab,", 1300))
 		}
 		b.greeted()
-		// Each request occupies more than 100 KB for a few bytes on the wire, and an unauthenticated client may have 1 MiB.
+		// Each request occupies more than 100 KB for a few bytes on the wire, and an unauthenticated client may have 1
+		// MiB.
 		if n := running.Load(); n < 1 || n > 10 {
 			t.Errorf("%d are served", n)
 		}

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// BenchmarkServers compares this package with net/http under the load of an API server. The figures include the work of the clients.
+// BenchmarkServers compares this package with net/http under the load of an API server. The figures include the work of
+// the clients.
 func BenchmarkServers(b *testing.B) {
 	for _, who := range []string{"h2", "net/http"} {
 		b.Run("small/"+who, func(b *testing.B) { unary(b, who, 0, 100) })

@@ -25,8 +25,8 @@ func recycle(b *[]byte) {
 	}
 }
 
-// add appends a piece. When the larger part of the buffer has been read, that part is reused: otherwise a body that is read more slowly than it
-// arrives would be kept as a whole.
+// add appends a piece. When the larger part of the buffer has been read, that part is reused: otherwise a body that is
+// read more slowly than it arrives would be kept as a whole.
 func (r *received) add(b []byte) {
 	if r.buffer == nil {
 		r.buffer = buffers.Get().(*[]byte)

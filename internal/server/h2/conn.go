@@ -16,7 +16,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// conn is one connection. The goroutine that called serve reads it. Handlers and tasks of the pool of workers write to it.
+// conn is one connection. The goroutine that called serve reads it. Handlers and tasks of the pool of workers write to
+// it.
 type conn struct {
 	server  *Server
 	net     *tls.Conn
@@ -58,8 +59,8 @@ type conn struct {
 	receive window
 }
 
-// These bound how much may arrive before it is read, on a stream and on all streams of a connection. The second is much larger, so that a few bodies
-// that are not read do not block the others.
+// These bound how much may arrive before it is read, on a stream and on all streams of a connection. The second is much
+// larger, so that a few bodies that are not read do not block the others.
 const streamWindow, connWindow = 256 << 10, 4 << 20
 
 func newConn(s *Server, secure *tls.Conn, handler http.Handler) *conn {
@@ -111,7 +112,8 @@ func (c *conn) serve() {
 	}
 }
 
-// readPreface reads the client's connection preface, and lets the server's settings be written, which newConn has queued.
+// readPreface reads the client's connection preface, and lets the server's settings be written, which newConn has
+// queued.
 func (c *conn) readPreface() error {
 	c.mu.Lock()
 	c.idle = time.AfterFunc(c.server.o.IdleTimeout, c.idleTimedOut)
@@ -138,9 +140,10 @@ func (c *conn) readPreface() error {
 // connReader is what the framer reads from.
 type connReader conn
 
-// Read waits for bytes of the client. Before that it starts the handlers and writes the frames that were held back while more could be read.
-func (s *connReader) Read(b []byte) (int, error) {
-	c := (*conn)(s)
+// Read waits for bytes of the client. Before that it starts the handlers and writes the frames that were held back
+// while more could be read.
+func (cr *connReader) Read(b []byte) (int, error) {
+	c := (*conn)(cr)
 	c.mu.Lock()
 	c.startLocked()
 	c.handOverLocked()

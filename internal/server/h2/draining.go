@@ -41,8 +41,9 @@ func (c *conn) terminateLocked(err error) {
 	c.failLocked(errClientGone)
 }
 
-// linger waits until the client has closed the connection, for lingerTime at most. A client that has sent lingerBytes meanwhile is not read any more.
-// Its connection is not closed earlier either: it would connect again, and the handshake costs the server more than the waiting connection.
+// linger waits until the client has closed the connection, for lingerTime at most. A client that has sent lingerBytes
+// meanwhile is not read any more. Its connection is not closed earlier either: it would connect again, and the
+// handshake costs the server more than the waiting connection.
 func (c *conn) linger() {
 	end := time.Now().Add(lingerTime)
 	if c.net.SetReadDeadline(end) != nil {
@@ -62,12 +63,12 @@ func (c *conn) linger() {
 // lingerBytes is how much the client may send meanwhile.
 const lingerBytes = 256 << 10
 
-// lingerTime is how long a client may take to read why its connection ends. goodbyeTime is how long it may then be silent before the connection is
-// closed in order.
+// lingerTime is how long a client may take to read why its connection ends. goodbyeTime is how long it may then be
+// silent before the connection is closed in order.
 const lingerTime, goodbyeTime = time.Second, 2 * time.Second
 
-// goAwayLocked tells the client which stream is the last that is served, and that no later ones will be. The client may repeat later ones elsewhere,
-// so that number never grows.
+// goAwayLocked tells the client which stream is the last that is served, and that no later ones will be. The client may
+// repeat later ones elsewhere, so that number never grows.
 func (c *conn) goAwayLocked(code http2.ErrCode) {
 	if !c.draining {
 		c.draining, c.served = true, c.last
@@ -104,8 +105,8 @@ func (c *conn) drainLocked() {
 	c.handOverLocked()
 }
 
-// reject answers a client that connects during the server's shutdown. The client learns that none of its requests was served, so that it can send
-// them elsewhere.
+// reject answers a client that connects during the server's shutdown. The client learns that none of its requests was
+// served, so that it can send them elsewhere.
 func (c *conn) reject() {
 	c.out.goAway(0, http2.ErrCodeNo)
 	if c.net.SetDeadline(time.Now().Add(goodbyeTime)) != nil {
@@ -121,7 +122,8 @@ func (c *conn) drainedLocked() bool {
 	return c.draining && !c.goAwaySent && len(c.streams) == 0 && c.running == 0
 }
 
-// idleTimedOut ends a connection that has been idle for too long. The client first gets a GOAWAY frame; if it stays, the connection is closed.
+// idleTimedOut ends a connection that has been idle for too long. The client first gets a GOAWAY frame; if it stays,
+// the connection is closed.
 func (c *conn) idleTimedOut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,16 +17,16 @@ import (
 var pairs = sync.Pool{New: func() any { return new([]hpack.HeaderField) }}
 
 // appendHead appends the fields of the head.
-func (w *response) appendHead(fields []hpack.HeaderField) []hpack.HeaderField {
-	for name, values := range w.header {
+func (r *response) appendHead(fields []hpack.HeaderField) []hpack.HeaderField {
+	for name, values := range r.header {
 		wire := wireName(name)
 		switch wire {
 		case "connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade":
 			continue
 		case "trailer":
-			w.trailers = slices.AppendSeq(w.trailers, announced(values))
+			r.trailers = slices.AppendSeq(r.trailers, announced(values))
 		}
-		if strings.HasPrefix(name, http.TrailerPrefix) || slices.Contains(w.trailers, name) {
+		if strings.HasPrefix(name, http.TrailerPrefix) || slices.Contains(r.trailers, name) {
 			continue
 		}
 		fields = appendField(fields, wire, values)

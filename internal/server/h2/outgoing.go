@@ -17,8 +17,8 @@ const (
 	firstWindow  = 65535 // of streams and connection, until they are changed by settings or updates
 	largestFrame = 16384 // until the client sets another size
 	frameHeader  = 9
-	// maxQueued is how many bytes of frames a connection queues: a handler that has more waits. Frames that the protocol demands, such as acknowledged
-	// pings, may be queued beyond that, up to maxControlQueued.
+	// maxQueued is how many bytes of frames a connection queues: a handler that has more waits. Frames that the
+	// protocol demands, such as acknowledged pings, may be queued beyond that, up to maxControlQueued.
 	maxQueued        = 256 << 10
 	maxControlQueued = 1 << 20
 )

@@ -38,31 +38,31 @@ func newPipeServer(t *testing.T, o Options, h http.HandlerFunc) *pipeServer {
 }
 
 // dial connects. The client's first bytes are written while nothing reads those of the server.
-func (a *pipeServer) dial() *tls.Conn {
-	a.t.Helper()
+func (p *pipeServer) dial() *tls.Conn {
+	p.t.Helper()
 	near, far := net.Pipe()
 	server := tls.Server(far, &tls.Config{Certificates: certificates(), NextProtos: []string{"h2"}})
-	a.serving.Go(func() {
+	p.serving.Go(func() {
 		defer far.Close()
 		if server.Handshake() == nil {
-			a.server.serve(nil, server, a.handler)
+			p.server.serve(nil, server, p.handler)
 		}
 	})
 	client := tls.Client(near, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
-	a.t.Cleanup(func() { near.Close() })
+	p.t.Cleanup(func() { near.Close() })
 	if err := client.Handshake(); err != nil {
-		a.t.Fatal(err)
+		p.t.Fatal(err)
 	}
 	return client
 }
 
 // bare connects and sends the connection preface.
-func (a *pipeServer) bare(settings ...http2.Setting) *bare {
-	a.t.Helper()
-	secure := a.dial()
-	b := newBare(a.t, secure)
+func (p *pipeServer) bare(settings ...http2.Setting) *bare {
+	p.t.Helper()
+	secure := p.dial()
+	b := newBare(p.t, secure)
 	if _, err := io.WriteString(secure, http2.ClientPreface); err != nil {
-		a.t.Fatal(err)
+		p.t.Fatal(err)
 	}
 	b.must(b.WriteSettings(settings...))
 	return b

@@ -6,7 +6,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// connectionError and streamError are errors for a client that violates HTTP/2. The first ends the connection, the second a stream.
+// connectionError and streamError are errors for a client that violates HTTP/2. The first ends the connection, the
+// second a stream.
 func connectionError(code http2.ErrCode) error { return http2.ConnectionError(code) }
 
 func streamError(id uint32, code http2.ErrCode) error {
@@ -75,7 +76,8 @@ func (c *conn) clearReadDeadline() error {
 	return c.net.SetReadDeadline(time.Time{})
 }
 
-// streamLocked returns the stream of a frame; nil if both sides have finished with it. A frame for a stream that was never opened is an error.
+// streamLocked returns the stream of a frame; nil if both sides have finished with it. A frame for a stream that was
+// never opened is an error.
 func (c *conn) streamLocked(id uint32) (*stream, error) {
 	if id > c.last {
 		return nil, connectionError(http2.ErrCodeProtocol)
@@ -217,8 +219,8 @@ func (c *conn) setStreamWindowLocked(n int64) error {
 	return nil
 }
 
-// widenLocked changes a stream's send window, and wakes its handler if the window was closed and is now open. It returns false if the window exceeds
-// the limit of HTTP/2.
+// widenLocked changes a stream's send window, and wakes its handler if the window was closed and is now open. It
+// returns false if the window exceeds the limit of HTTP/2.
 func (st *stream) widenLocked(by int64) bool {
 	before := st.window
 	st.window += by

@@ -46,8 +46,9 @@ func (c *conn) headers(f *http2.MetaHeadersFrame) error {
 	return c.beginLocked(f, size)
 }
 
-// The memory of a request has little to do with its bytes on the wire, which may be references to the header table. These are measured and rounded
-// up: a request with its context and answer, a field in an http.Header, a name in the map of announced trailers.
+// The memory of a request has little to do with its bytes on the wire, which may be references to the header table.
+// These are measured and rounded up: a request with its context and answer, a field in an http.Header, a name in the
+// map of announced trailers.
 const requestMemory, fieldMemory, trailerMemory = 2 << 10, 128, 128
 
 // chargedHead is the size above which a refused head counts as more than one nuisance: it has already been decoded.

@@ -36,56 +36,57 @@ type response struct {
 // maxBuffered is how much of an answer is buffered before it is sent in pieces.
 const maxBuffered = 32 << 10
 
-// minBuffered is how much an answer may always buffer, even if the connection's answers have reached their common bound.
+// minBuffered is how much an answer may always buffer, even if the connection's answers have reached their common
+// bound.
 const minBuffered = 2 << 10
 
-func (w *response) begin(st *stream) {
-	w.st, w.header, w.length = st, make(http.Header, 8), -1
-	w.head = st.request.Method == http.MethodHead
+func (r *response) begin(st *stream) {
+	r.st, r.header, r.length = st, make(http.Header, 8), -1
+	r.head = st.request.Method == http.MethodHead
 }
 
 // Header implements http.ResponseWriter.
-func (w *response) Header() http.Header { return w.header }
+func (r *response) Header() http.Header { return r.header }
 
 // WriteHeader implements http.ResponseWriter.
-func (w *response) WriteHeader(status int) {
-	if !w.returned {
-		w.setStatus(status)
+func (r *response) WriteHeader(status int) {
+	if !r.returned {
+		r.setStatus(status)
 	}
 }
 
-func (w *response) setStatus(status int) {
+func (r *response) setStatus(status int) {
 	switch {
-	case w.status != 0:
+	case r.status != 0:
 		return
 	case status < 100 || status > 999:
 		panic("h2: no such status: " + strconv.Itoa(status))
 	case status < 200:
-		w.sendInformational(status)
+		r.sendInformational(status)
 		return
 	}
-	w.status = status
-	w.bodyless = status == http.StatusNoContent || status == http.StatusNotModified
-	if lengths := w.header["Content-Length"]; len(lengths) > 0 {
+	r.status = status
+	r.bodyless = status == http.StatusNoContent || status == http.StatusNotModified
+	if lengths := r.header["Content-Length"]; len(lengths) > 0 {
 		if n, err := strconv.ParseUint(lengths[0], 10, 63); err == nil && len(lengths) == 1 {
-			w.length = int64(n)
+			r.length = int64(n)
 		} else {
-			delete(w.header, "Content-Length")
+			delete(r.header, "Content-Length")
 		}
 	}
-	_, typed := w.header["Content-Type"]
-	w.untyped = !typed && !w.bodyless && w.header.Get("Content-Encoding") == ""
-	_, w.dated = w.header["Date"]
-	w.last = httpguts.HeaderValuesContainsToken(w.header["Connection"], "close")
-	w.pairs = pairs.Get().(*[]hpack.HeaderField)
-	w.fields = w.appendHead((*w.pairs)[:0])
+	_, typed := r.header["Content-Type"]
+	r.untyped = !typed && !r.bodyless && r.header.Get("Content-Encoding") == ""
+	_, r.dated = r.header["Date"]
+	r.last = httpguts.HeaderValuesContainsToken(r.header["Connection"], "close")
+	r.pairs = pairs.Get().(*[]hpack.HeaderField)
+	r.fields = r.appendHead((*r.pairs)[:0])
 }
 
 // sendInformational sends an informational (1xx) head.
-func (w *response) sendInformational(status int) {
-	fields := w.appendHead(nil)
-	w.trailers = nil
-	st, c := w.st, w.st.conn
+func (r *response) sendInformational(status int) {
+	fields := r.appendHead(nil)
+	r.trailers = nil
+	st, c := r.st, r.st.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if st.err != nil || c.err != nil {
@@ -102,47 +103,48 @@ func (w *response) sendInformational(status int) {
 }
 
 // Write implements http.ResponseWriter.
-func (w *response) Write(b []byte) (int, error) {
-	if w.returned {
+func (r *response) Write(b []byte) (int, error) {
+	if r.returned {
 		return 0, errOver
 	}
-	if w.status == 0 {
-		w.WriteHeader(http.StatusOK)
+	if r.status == 0 {
+		r.WriteHeader(http.StatusOK)
 	}
-	if w.bodyless {
+	if r.bodyless {
 		return 0, http.ErrBodyNotAllowed
 	}
-	if w.written += int64(len(b)); w.length >= 0 && w.written > w.length {
+	if r.written += int64(len(b)); r.length >= 0 && r.written > r.length {
 		return 0, http.ErrContentLength
 	}
-	if w.headSent && !w.head {
-		return w.sent(b, w.send(b, pieceOfMore))
+	if r.headSent && !r.head {
+		return r.sent(b, r.send(b, pieceOfMore))
 	}
-	if w.keepBuffered(b) || w.head {
+	if r.keepBuffered(b) || r.head {
 		return len(b), nil
 	}
-	if buffered := w.buffered(); len(buffered) > 0 {
-		if err := w.send(buffered, pieceOfMore); err != nil {
+	if buffered := r.buffered(); len(buffered) > 0 {
+		if err := r.send(buffered, pieceOfMore); err != nil {
 			return 0, err
 		}
-		*w.buffer = buffered[:0]
+		*r.buffer = buffered[:0]
 	}
-	return w.sent(b, w.send(b, pieceOfMore))
+	return r.sent(b, r.send(b, pieceOfMore))
 }
 
-// keepBuffered buffers what is written until the answer is complete. It returns false if the answer is too long for that, or if the connection
-// buffers too much already: a client that does not read its answers must not make the server hold all of them.
-func (w *response) keepBuffered(b []byte) bool {
-	c, n := w.st.conn, len(w.buffered())+len(b)
+// keepBuffered buffers what is written until the answer is complete. It returns false if the answer is too long for
+// that, or if the connection buffers too much already: a client that does not read its answers must not make the server
+// hold all of them.
+func (r *response) keepBuffered(b []byte) bool {
+	c, n := r.st.conn, len(r.buffered())+len(b)
 	if n > maxBuffered || n > minBuffered && c.buffered.Load() > c.maxBuffered() {
 		return false
 	}
-	if w.buffer == nil {
-		w.buffer = buffers.Get().(*[]byte)
+	if r.buffer == nil {
+		r.buffer = buffers.Get().(*[]byte)
 	}
-	*w.buffer = append(*w.buffer, b...)
-	if more := cap(*w.buffer) - w.charged; more > 0 {
-		w.charged += more
+	*r.buffer = append(*r.buffer, b...)
+	if more := cap(*r.buffer) - r.charged; more > 0 {
+		r.charged += more
 		c.buffered.Add(int64(more))
 	}
 	return true
@@ -150,7 +152,7 @@ func (w *response) keepBuffered(b []byte) bool {
 
 var errOver = errors.New("h2: the handler has returned")
 
-func (w *response) sent(b []byte, err error) (int, error) {
+func (r *response) sent(b []byte, err error) (int, error) {
 	if err != nil {
 		return 0, err
 	}
@@ -158,69 +160,69 @@ func (w *response) sent(b []byte, err error) (int, error) {
 }
 
 // WriteString implements io.StringWriter.
-func (w *response) WriteString(s string) (int, error) { return w.Write([]byte(s)) }
+func (r *response) WriteString(s string) (int, error) { return r.Write([]byte(s)) }
 
 // detectContentType detects the content type of an answer from its first bytes, if the handler has not set it.
-func (w *response) detectContentType(b []byte) {
-	if w.untyped && len(b) > 0 {
-		w.untyped = false
-		w.fields = append(w.fields, hpack.HeaderField{Name: "content-type", Value: http.DetectContentType(b)})
+func (r *response) detectContentType(b []byte) {
+	if r.untyped && len(b) > 0 {
+		r.untyped = false
+		r.fields = append(r.fields, hpack.HeaderField{Name: "content-type", Value: http.DetectContentType(b)})
 	}
 }
 
 // FlushError sends what has been written.
-func (w *response) FlushError() error {
-	if w.returned {
+func (r *response) FlushError() error {
+	if r.returned {
 		return errOver
 	}
-	if w.status == 0 {
-		w.WriteHeader(http.StatusOK)
+	if r.status == 0 {
+		r.WriteHeader(http.StatusOK)
 	}
-	err := w.send(w.buffered(), pieceAndFlush)
-	if w.buffer != nil {
-		*w.buffer = (*w.buffer)[:0]
+	err := r.send(r.buffered(), pieceAndFlush)
+	if r.buffer != nil {
+		*r.buffer = (*r.buffer)[:0]
 	}
 	return err
 }
 
 // Flush implements http.Flusher.
-func (w *response) Flush() { _ = w.FlushError() }
+func (r *response) Flush() { _ = r.FlushError() }
 
 // complete decides what the answer says now that the handler has returned.
-func (w *response) complete() error {
-	if w.status == 0 {
-		w.setStatus(http.StatusOK)
+func (r *response) complete() error {
+	if r.status == 0 {
+		r.setStatus(http.StatusOK)
 	}
-	w.more = !w.head && !w.bodyless && w.hasTrailers()
-	if w.length < 0 && !w.headSent && !w.bodyless && (!w.head || w.written > 0) {
-		w.length = w.written
-		w.fields = append(w.fields, hpack.HeaderField{Name: "content-length", Value: strconv.FormatInt(w.written, 10), Sensitive: true})
+	r.more = !r.head && !r.bodyless && r.hasTrailers()
+	if r.length < 0 && !r.headSent && !r.bodyless && (!r.head || r.written > 0) {
+		r.length = r.written
+		r.fields = append(r.fields, hpack.HeaderField{Name: "content-length", Value: strconv.FormatInt(r.written, 10), Sensitive: true})
 	}
-	if w.length >= 0 && w.written != w.length && !w.bodyless && !w.head {
+	if r.length >= 0 && r.written != r.length && !r.bodyless && !r.head {
 		return http.ErrContentLength
 	}
 	return nil
 }
 
 // buffered returns what was written and has not been sent.
-func (w *response) buffered() []byte {
-	if w.buffer == nil {
+func (r *response) buffered() []byte {
+	if r.buffer == nil {
 		return nil
 	}
-	return *w.buffer
+	return *r.buffer
 }
 
 // release returns the memory of an answer to the pools, when its handler has returned.
-func (w *response) release() {
-	recycle(w.buffer)
-	w.buffer = nil
-	w.st.conn.buffered.Add(-int64(w.charged))
-	w.charged = 0
-	if w.pairs != nil {
-		clear(w.fields)
-		*w.pairs = w.fields[:0]
-		pairs.Put(w.pairs)
-		w.fields, w.pairs = nil, nil
+func (r *response) release() {
+	recycle(r.buffer)
+	r.buffer = nil
+	r.st.conn.buffered.Add(-int64(r.charged))
+	r.charged = 0
+	if r.pairs != nil {
+		clear(r.fields)
+		*r.pairs = r.fields[:0]
+		pairs.Put(r.pairs)
+		r.fields, r.pairs = nil, nil
 	}
 }
 

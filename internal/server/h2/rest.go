@@ -7,10 +7,12 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// When a handler has returned, no goroutine waits until the client has read the rest of its answer: a client that reads nothing would hold a
-// goroutine, a request and a buffer for each of its streams. The stream keeps a copy of the rest, and whoever makes space for it queues it.
+// When a handler has returned, no goroutine waits until the client has read the rest of its answer: a client that reads
+// nothing would hold a goroutine, a request and a buffer for each of its streams. The stream keeps a copy of the rest,
+// and whoever makes space for it queues it.
 
-// sendRestLocked queues what the windows allow of the rest of an answer. It returns false if something is left. Then the stream waits for space.
+// sendRestLocked queues what the windows allow of the rest of an answer. It returns false if something is left. Then
+// the stream waits for space.
 func (c *conn) sendRestLocked(st *stream) bool {
 	w := &st.answer
 	for len(w.rest) > 0 {
@@ -37,7 +39,8 @@ func (c *conn) sendRestLocked(st *stream) bool {
 	return true
 }
 
-// shedLocked releases all that a stream does not need to send the rest of its answer, and bounds how long the client may take to read that.
+// shedLocked releases all that a stream does not need to send the rest of its answer, and bounds how long the client
+// may take to read that.
 func (st *stream) shedLocked() {
 	c, w := st.conn, &st.answer
 	w.rest = bytes.Clone(w.rest)
@@ -60,7 +63,8 @@ func (st *stream) shedLocked() {
 	st.remindLocked(&st.writeBy)
 }
 
-// changedLocked lets a stream go on when something has changed that it may be waiting for: its handler, or the rest of its answer.
+// changedLocked lets a stream go on when something has changed that it may be waiting for: its handler, or the rest of
+// its answer.
 func (st *stream) changedLocked() {
 	if st.answer.rest == nil {
 		st.changed.Broadcast()
@@ -73,7 +77,8 @@ func (st *stream) changedLocked() {
 	st.conn.concludeLocked(st, err)
 }
 
-// concludeLocked releases a stream whose handler has returned, and whose answer has been sent or, because of err, cannot be sent.
+// concludeLocked releases a stream whose handler has returned, and whose answer has been sent or, because of err,
+// cannot be sent.
 func (c *conn) concludeLocked(st *stream, err error) {
 	code := http2.ErrCodeNo
 	if err != nil {

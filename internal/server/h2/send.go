@@ -17,15 +17,16 @@ const (
 	pieceAndFlush              // it must be sent now
 )
 
-// send queues the head, unless it has been sent, and a piece of the body that is not the last one. It waits until there is space for them.
-func (w *response) send(b []byte, p piece) error {
-	st, c := w.st, w.st.conn
+// send queues the head, unless it has been sent, and a piece of the body that is not the last one. It waits until there
+// is space for them.
+func (r *response) send(b []byte, p piece) error {
+	st, c := r.st, r.st.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := st.sendErrorLocked(); err != nil {
 		return err
 	}
-	if b = w.beginLocked(b, false); len(b) > 0 {
+	if b = r.beginLocked(b, false); len(b) > 0 {
 		defer c.stopWaitingLocked(st)
 	}
 	for len(b) > 0 {
@@ -43,17 +44,17 @@ func (w *response) send(b []byte, p piece) error {
 }
 
 // beginLocked queues the head, unless it has been sent, and returns what is to be sent of a piece of the body.
-func (w *response) beginLocked(b []byte, last bool) []byte {
-	w.detectContentType(b)
-	if w.head {
+func (r *response) beginLocked(b []byte, last bool) []byte {
+	r.detectContentType(b)
+	if r.head {
 		b = nil
 	}
-	end := last && len(b) == 0 && !w.more
-	if !w.headSent {
-		w.headSent = true
-		w.headLocked(end)
+	end := last && len(b) == 0 && !r.more
+	if !r.headSent {
+		r.headSent = true
+		r.headLocked(end)
 	} else if end {
-		w.st.conn.out.data(w.st.id, nil, true)
+		r.st.conn.out.data(r.st.id, nil, true)
 	}
 	return b
 }
@@ -73,21 +74,21 @@ func (st *stream) sendErrorLocked() error {
 	return nil
 }
 
-func (w *response) headLocked(end bool) {
-	o := &w.st.conn.out
-	o.status(w.status)
-	for _, f := range w.fields {
+func (r *response) headLocked(end bool) {
+	o := &r.st.conn.out
+	o.status(r.status)
+	for _, f := range r.fields {
 		o.field(f)
 	}
-	if !w.dated {
+	if !r.dated {
 		o.field(hpack.HeaderField{Name: "date", Value: httpDate.text()})
 	}
-	o.headers(w.st.id, end)
+	o.headers(r.st.id, end)
 }
 
-func (w *response) hasTrailers() bool {
-	for name := range w.header {
-		if strings.HasPrefix(name, http.TrailerPrefix) || slices.Contains(w.trailers, name) {
+func (r *response) hasTrailers() bool {
+	for name := range r.header {
+		if strings.HasPrefix(name, http.TrailerPrefix) || slices.Contains(r.trailers, name) {
 			return true
 		}
 	}
@@ -95,17 +96,17 @@ func (w *response) hasTrailers() bool {
 }
 
 // trailersLocked queues the trailers.
-func (w *response) trailersLocked() {
+func (r *response) trailersLocked() {
 	var fields []hpack.HeaderField
-	for name, values := range w.header {
+	for name, values := range r.header {
 		if after, ok := strings.CutPrefix(name, http.TrailerPrefix); ok {
 			fields = appendField(fields, wireName(after), values)
-		} else if slices.Contains(w.trailers, name) {
+		} else if slices.Contains(r.trailers, name) {
 			fields = appendField(fields, wireName(name), values)
 		}
 	}
 	for _, f := range fields {
-		w.st.conn.out.field(f)
+		r.st.conn.out.field(f)
 	}
-	w.st.conn.out.headers(w.st.id, true)
+	r.st.conn.out.headers(r.st.id, true)
 }

@@ -13,8 +13,8 @@ import (
 
 // Options configures a server. The zero value is usable.
 type Options struct {
-	// MaxStreams is how many requests an authenticated client may have open on a connection: 250 by default. An unauthenticated client may have 100,
-	// or MaxStreams if that is less.
+	// MaxStreams is how many requests an authenticated client may have open on a connection: 250 by default. An
+	// unauthenticated client may have 100, or MaxStreams if that is less.
 	MaxStreams uint32
 	// MaxHeader bounds the head of a request, in bytes as HTTP/2 counts them: 1 MiB by default.
 	MaxHeader uint32
@@ -22,8 +22,8 @@ type Options struct {
 	PrefaceTimeout time.Duration
 	// IdleTimeout is how long a connection without a request stays open: 3 minutes by default.
 	IdleTimeout time.Duration
-	// WriteTimeout is how long a client may read nothing while the server has something to send: 30 s by default. The connection ends after at most
-	// twice that time.
+	// WriteTimeout is how long a client may read nothing while the server has something to send: 30 s by default. The
+	// connection ends after at most twice that time.
 	WriteTimeout time.Duration
 	// Logger receives the panics of handlers; nil discards them.
 	Logger *slog.Logger

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// A connection may bring hundreds of requests at once. If all of them had goroutines that want a processor, the requests of others would wait behind
-// them: Go lets goroutines run in the order in which they became ready. So only a few requests of a connection run at a time that have not come to
-// where they wait for their turn, which their handler says by Queued.
+// A connection may bring hundreds of requests at once. If all of them had goroutines that want a processor, the
+// requests of others would wait behind them: Go lets goroutines run in the order in which they became ready. So only a
+// few requests of a connection run at a time that have not come to where they wait for their turn, which their handler
+// says by Queued.
 
 // mostStarting is how many requests that is.
 var mostStarting = max(2, runtime.GOMAXPROCS(0))
@@ -53,8 +54,8 @@ func (st *stream) queuedUp() {
 	}
 }
 
-// startLocked runs the handlers of the requests whose heads have arrived. They were held back until everything that came with the heads was read:
-// most then have their whole body, and requests that were cancelled at once are not run.
+// startLocked runs the handlers of the requests whose heads have arrived. They were held back until everything that
+// came with the heads was read: most then have their whole body, and requests that were cancelled at once are not run.
 func (c *conn) startLocked() {
 	if len(c.unstarted) == 0 {
 		return

@@ -42,7 +42,8 @@ type stream struct {
 	writeBy         deadline
 }
 
-// deadline is a time by which something must have happened; zero means none. It has a timer only while a goroutine waits for it.
+// deadline is a time by which something must have happened; zero means none. It has a timer only while a goroutine
+// waits for it.
 type deadline struct {
 	at    time.Time
 	timer *time.Timer
@@ -150,13 +151,13 @@ func (c *conn) handlerReturnedLocked(st *stream) {
 }
 
 // SetReadDeadline sets by when the body must have arrived.
-func (w *response) SetReadDeadline(t time.Time) error { return w.st.within(&w.st.readBy, t) }
+func (r *response) SetReadDeadline(t time.Time) error { return r.st.within(&r.st.readBy, t) }
 
 // SetWriteDeadline sets by when the client must have read what is being written.
-func (w *response) SetWriteDeadline(t time.Time) error { return w.st.within(&w.st.writeBy, t) }
+func (r *response) SetWriteDeadline(t time.Time) error { return r.st.within(&r.st.writeBy, t) }
 
 // EnableFullDuplex does nothing: HTTP/2 is always full duplex.
-func (w *response) EnableFullDuplex() error { return nil }
+func (r *response) EnableFullDuplex() error { return nil }
 
 func (st *stream) within(d *deadline, t time.Time) error {
 	st.conn.mu.Lock()

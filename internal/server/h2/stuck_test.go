@@ -27,9 +27,9 @@ func (b *bare) greeted() {
 func (b *bare) widen() { b.must(b.WriteWindowUpdate(0, largestWindow-firstWindow)) }
 
 // unlimited connects as a client that allows the server to send as much as it likes.
-func (a *pipeServer) unlimited() *bare {
-	a.t.Helper()
-	b := a.bare(wide)
+func (p *pipeServer) unlimited() *bare {
+	p.t.Helper()
+	b := p.bare(wide)
 	b.widen()
 	b.greeted()
 	return b

@@ -2,9 +2,9 @@ package h2
 
 import "slices"
 
-// wakeLocked lets streams go on that wait for space, if there is any: first the one that has waited longest. A handler that is woken wakes the next
-// stream when it has used the space, or cannot use it. If all of them were woken, a client that opens its window by a few bytes at a time could keep
-// the server busy. It returns true if something was queued.
+// wakeLocked lets streams go on that wait for space, if there is any: first the one that has waited longest. A handler
+// that is woken wakes the next stream when it has used the space, or cannot use it. If all of them were woken, a client
+// that opens its window by a few bytes at a time could keep the server busy. It returns true if something was queued.
 func (c *conn) wakeLocked() (queued bool) {
 	o := &c.out
 	for len(o.waiting) > 0 && o.window > 0 && len(o.frames) < maxQueued && c.err == nil {
@@ -47,8 +47,8 @@ func (c *conn) stopWaitingLocked(st *stream) {
 	}
 }
 
-// takeRoomLocked takes space for some of the n bytes of a stream, and returns for how many; zero if there is none. A stream queues behind those that
-// wait already; once it is its turn it may go on while there is space.
+// takeRoomLocked takes space for some of the n bytes of a stream, and returns for how many; zero if there is none. A
+// stream queues behind those that wait already; once it is its turn it may go on while there is space.
 func (c *conn) takeRoomLocked(st *stream, n int) int {
 	o := &c.out
 	room := min(int64(n), int64(o.largest), st.window, o.window)
@@ -61,8 +61,8 @@ func (c *conn) takeRoomLocked(st *stream, n int) int {
 	return int(room)
 }
 
-// waitForRoomLocked waits until some of the n bytes that a handler writes may be queued, and returns how many. When the handler has no more it calls
-// stopWaitingLocked.
+// waitForRoomLocked waits until some of the n bytes that a handler writes may be queued, and returns how many. When the
+// handler has no more it calls stopWaitingLocked.
 func (c *conn) waitForRoomLocked(st *stream, n int) (int, error) {
 	o := &c.out
 	for {

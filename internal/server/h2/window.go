@@ -18,7 +18,8 @@ func (w *window) take(n int) bool {
 	return true
 }
 
-// give records that n bytes have been read. It returns by how much to announce a larger window; zero as long as that is only a little.
+// give records that n bytes have been read. It returns by how much to announce a larger window; zero as long as that is
+// only a little.
 func (w *window) give(n int) (grown uint32) {
 	if w.read += int64(n); w.read < w.size/2 {
 		return 0

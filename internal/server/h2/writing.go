@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// flushLocked writes the queued frames, unless another goroutine is writing. It unlocks mu while it writes. Frames that are queued meanwhile are left
-// to another goroutine: otherwise a handler might write for others without end.
+// flushLocked writes the queued frames, unless another goroutine is writing. It unlocks mu while it writes. Frames that
+// are queued meanwhile are left to another goroutine: otherwise a handler might write for others without end.
 func (c *conn) flushLocked() {
 	if !c.out.writing {
 		c.writeLocked()
@@ -14,16 +14,18 @@ func (c *conn) flushLocked() {
 	}
 }
 
-// handOverLocked makes another goroutine write the queued frames, and end the connection if it is drained. The goroutine that reads the connection
-// and those that end connections call it, too: a client that does not read must not block them.
+// handOverLocked makes another goroutine write the queued frames, and end the connection if it is drained. The
+// goroutine that reads the connection and those that end connections call it, too: a client that does not read must not
+// block them.
 func (c *conn) handOverLocked() {
 	if !c.out.writing && c.err == nil && (len(c.out.frames) > 0 || c.drainedLocked()) {
 		c.server.workers.Start((*flushTask)(c))
 	}
 }
 
-// writeLocked writes the queued frames. It returns true if there were any: then more may have been queued since. First it yields to goroutines that
-// are ready to queue more: one write for each of them would cost more than everything else.
+// writeLocked writes the queued frames. It returns true if there were any: then more may have been queued since. First
+// it yields to goroutines that are ready to queue more: one write for each of them would cost more than everything
+// else.
 func (c *conn) writeLocked() bool {
 	o := &c.out
 	if len(o.frames) == 0 || c.err != nil {
@@ -66,8 +68,8 @@ func (c *conn) write(b []byte) error {
 	return nil
 }
 
-// extendWriteDeadline gives the client between one and two Options.WriteTimeout to read the next piece. Setting the deadline for each piece would
-// cost more.
+// extendWriteDeadline gives the client between one and two Options.WriteTimeout to read the next piece. Setting the
+// deadline for each piece would cost more.
 func (c *conn) extendWriteDeadline() error {
 	now := time.Now()
 	if stall := c.server.o.WriteTimeout; c.out.writeDeadline.Sub(now) < stall {
@@ -81,8 +83,8 @@ func (c *conn) extendWriteDeadline() error {
 type flushTask conn
 
 // Do implements workers.Task.
-func (r *flushTask) Do() {
-	c := (*conn)(r)
+func (f *flushTask) Do() {
+	c := (*conn)(f)
 	c.mu.Lock()
 	for !c.out.writing && c.writeLocked() {
 	}
@@ -93,8 +95,9 @@ func (r *flushTask) Do() {
 	if !ended {
 		return
 	}
-	// The goroutine that reads sees the end. If the client has not sent a request yet, it is left to close the connection itself: Go's client fails
-	// its first request if the connection is closed, but repeats it elsewhere if it only gets a GOAWAY frame.
+	// The goroutine that reads sees the end. If the client has not sent a request yet, it is left to close the
+	// connection itself: Go's client fails its first request if the connection is closed, but repeats it elsewhere if
+	// it only gets a GOAWAY frame.
 	if used {
 		c.net.CloseWrite()
 	}

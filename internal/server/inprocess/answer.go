@@ -29,7 +29,8 @@ type answer struct {
 const (
 	// most is how much a handler may write before the caller gets the head of the answer.
 	most = 1 << 20
-	// ahead is how much the handler may later write beyond what the caller has read. It is small, because a busy watch would fill any space.
+	// ahead is how much the handler may later write beyond what the caller has read. It is small, because a busy watch
+	// would fill any space.
 	ahead = 64 << 10
 	// roomKept is the largest buffer that is kept once everything in it has been read.
 	roomKept = 256 << 10
@@ -63,7 +64,8 @@ func (a *answer) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// waitLocked waits for a reader that is too far behind. The reader may never come, so the end of the handler's context ends the wait.
+// waitLocked waits for a reader that is too far behind. The reader may never come, so the end of the handler's context
+// ends the wait.
 func (a *answer) waitLocked() {
 	if !a.begun || a.body.Len() <= ahead {
 		return

@@ -1,8 +1,8 @@
-// Package inprocess passes HTTP requests to a handler in the same process, without a connection. The control loops that run beside the API server use
-// it. It is the same API with the same bytes, without the cost of a network.
+// Package inprocess passes HTTP requests to a handler in the same process, without a connection. The control loops that
+// run beside the API server use it. It is the same API with the same bytes, without the cost of a network.
 //
-// Each request is served on a goroutine of its own until the handler returns. If the caller closes the body, or its context ends, the handler's
-// context ends, too. Close waits for all handlers.
+// Each request is served on a goroutine of its own until the handler returns. If the caller closes the body, or its
+// context ends, the handler's context ends, too. Close waits for all handlers.
 package inprocess
 
 import (
@@ -35,7 +35,8 @@ var (
 	ErrNotServing = errors.New("the server in this process does not serve yet")
 )
 
-// New makes a transport to a handler; if that is nil, Serve sets it later. inContext, if not nil, adds to the context what the handler needs to know about the caller.
+// New makes a transport to a handler; if that is nil, Serve sets it later. inContext, if not nil, adds to the context
+// what the handler needs to know about the caller.
 func New(h http.Handler, inContext func(context.Context) context.Context) *Transport {
 	t := &Transport{handler: h, context: inContext}
 	if inContext == nil {

@@ -6,7 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// scale is the unit of a histogram. Values are whole units, so that sums are integers; unit is the value of one unit in Prometheus.
+// scale is the unit of a histogram. Values are whole units, so that sums are integers; unit is the value of one unit in
+// Prometheus.
 type scale struct {
 	bounds []int64
 	unit   float64
@@ -31,7 +32,8 @@ func bytes(first, factor int64, n int) scale {
 	return s
 }
 
-// histogram counts values by size. An observation is two atomic additions; that of the Prometheus library takes a lock and adds floats in a loop.
+// histogram counts values by size. An observation is two atomic additions; that of the Prometheus library takes a lock
+// and adds floats in a loop.
 type histogram struct {
 	counts []atomic.Uint64 // one for each bound, and one for larger values
 	sum    atomic.Int64

@@ -45,7 +45,8 @@ var (
 	eventScale    = bytes(1024, 2, 8)
 )
 
-// codes are the status codes that have a counter of their own. Other codes count as the first of their class, such as 400.
+// codes are the status codes that have a counter of their own. Other codes count as the first of their class, such as
+// 400.
 var codes = [...]int{100, 101, 200, 201, 202, 204, 206, 300, 301, 302, 304, 307, 400, 401, 403, 404, 405, 406, 408, 409, 410, 413, 415, 422, 429, 500, 501,
 	502, 503, 504}
 

@@ -13,8 +13,9 @@ import (
 	"github.com/millrace/millrace/internal/server/resource"
 )
 
-// The document of version 2 describes all kinds, and with thousands of custom kinds it has tens of megabytes. So its sections are compressed
-// each by itself (package deflate), and when a kind changes, only the sections of that kind are made again.
+// The document of version 2 describes all kinds, and with thousands of custom kinds it has tens of megabytes. So its
+// sections are compressed each by itself (package deflate), and when a kind changes, only the sections of that kind are
+// made again.
 
 // assembled is the document in one form.
 type assembled struct {

@@ -24,8 +24,8 @@ type Options struct {
 	Version string
 	// Schema gives the schema of a custom resource; nil if it has none. Answers for one face never change.
 	Schema func(*resource.Face) *Schema
-	// Others are documents of version 3 that other servers have: where they are, by the path of their group version. Other answers for
-	// one of them; nil if it is none.
+	// Others are documents of version 3 that other servers have: where they are, by the path of their group version.
+	// Other answers for one of them; nil if it is none.
 	Others func() map[string]string
 	Other  func(id string) http.Handler
 	// Foreign is what other servers say of themselves in version 2.

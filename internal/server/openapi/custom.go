@@ -106,8 +106,8 @@ func (s *Schema) nullable() bool {
 	return slices.ContainsFunc(s.Demands, func(e Extension) bool { return e.Name == "nullable" })
 }
 
-// forVersion2 leaves out what OpenAPI 2 does not know, and what kubectl cannot read there: junctions, types of values that may be null, and
-// the parts of values that keep unknown fields.
+// forVersion2 leaves out what OpenAPI 2 does not know, and what kubectl cannot read there: junctions, types of values
+// that may be null, and the parts of values that keep unknown fields.
 func forVersion2(s *Schema) *Schema {
 	if s == nil {
 		return nil

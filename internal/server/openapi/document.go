@@ -52,7 +52,8 @@ func (d *document) write(w writer) error {
 	return nil
 }
 
-// sections are first those of the paths, then those of the schemas. Custom kinds come after all others, and each has sections of its own.
+// sections are first those of the paths, then those of the schemas. Custom kinds come after all others, and each has
+// sections of its own.
 func (d *document) sections(version2 bool) []section {
 	all, roots := d.schemas(version2), d.roots()
 	others := sync.OnceValue(func() fitted { return fit(d.foreign, d.paths(roots), all) })

@@ -38,7 +38,8 @@ const (
 	kindsKey         = "x-kubernetes-group-version-kind"
 )
 
-// fitter gathers what other servers have. A schema that has the name of another one, and says something else, gets a name of its own.
+// fitter gathers what other servers have. A schema that has the name of another one, and says something else, gets a
+// name of its own.
 type fitter struct {
 	paths  map[string]bool // that are there already
 	own    *schemas
@@ -81,7 +82,8 @@ func (f *fitter) add(one *Foreign) {
 	}
 }
 
-// readable tells whether clients can read a document, by the two libraries that they use for that. One of them panics at some texts.
+// readable tells whether clients can read a document, by the two libraries that they use for that. One of them panics
+// at some texts.
 func readable(text []byte) (ok bool) {
 	defer func() {
 		if recover() != nil {
@@ -95,7 +97,8 @@ func readable(text []byte) (ok bool) {
 	return err == nil
 }
 
-// place gives schemas names, and takes in those that are not there already. It returns the names of those that have got another one.
+// place gives schemas names, and takes in those that are not there already. It returns the names of those that have got
+// another one.
 func (f *fitter) place(reached []string, from map[string]any) map[string]string {
 	names := map[string]string{}
 	for _, name := range reached {

@@ -11,8 +11,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// wardle is what another server says of itself: a path with a parameter that others share, a path of the core group that is none of its business,
-// a schema that has the name of one of ours and says something else, and one that nothing refers to.
+// wardle is what another server says of itself: a path with a parameter that others share, a path of the core group
+// that is none of its business, a schema that has the name of one of ours and says something else, and one that nothing
+// refers to.
 const wardle = `{
  "swagger": "2.0", "info": {"title": "wardle", "version": "v1"},
  "paths": {

@@ -176,7 +176,8 @@ func acceptsGzip(r *http.Request) bool {
 	return false
 }
 
-// negotiate returns the client's preferred form. Protobuf has two names; the older one contains an at sign, which a media type must not.
+// negotiate returns the client's preferred form. Protobuf has two names; the older one contains an at sign, which a
+// media type must not.
 func negotiate(accept []string, v2 bool) (f form, contentType string, ok bool) {
 	protobuf := "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
 	if v2 {

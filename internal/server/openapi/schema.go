@@ -8,7 +8,8 @@ import (
 
 // Schema describes a value. The zero Schema allows anything.
 type Schema struct {
-	// Ref names another schema of the document. In version 3 it must not have siblings, so a schema that has both uses allOf.
+	// Ref names another schema of the document. In version 3 it must not have siblings, so a schema that has both uses
+	// allOf.
 	Ref         string
 	Description string
 	Type        string

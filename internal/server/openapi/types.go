@@ -190,7 +190,8 @@ func (t *types) mark(s *Schema, f reflect.StructField, fact fieldFact) {
 	}
 }
 
-// value makes the schema of a field, an element or a map's value. withDefault adds the zero value as default, as Kubernetes does for required values.
+// value makes the schema of a field, an element or a map's value. withDefault adds the zero value as default, as
+// Kubernetes does for required values.
 func (t *types) value(of reflect.Type, withDefault bool) *Schema {
 	s := &Schema{}
 	switch of.Kind() {

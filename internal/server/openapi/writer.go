@@ -22,7 +22,8 @@ type writer interface {
 	begin(version string) error
 	path(*Path) error
 	schema(name string, s *Schema) error
-	// foreignPaths and foreignSchemas write what other servers have: paths after all others, and schemas after all others.
+	// foreignPaths and foreignSchemas write what other servers have: paths after all others, and schemas after all
+	// others.
 	foreignPaths([]part) error
 	foreignSchemas([]part) error
 	end() error

@@ -13,9 +13,9 @@ import (
 	"github.com/millrace/millrace/internal/server/resource"
 )
 
-// A client that applies mostly applies the same fields again, with other values or with none that are new. Then nothing comes and
-// goes, nobody else is concerned, and merging is copying values to where they are already: that is done here, without the
-// library, which needs a millisecond for it. It is left to the library as soon as there is more to it.
+// A client that applies mostly applies the same fields again, with other values or with none that are new. Then nothing
+// comes and goes, nobody else is concerned, and merging is copying values to where they are already: that is done here,
+// without the library, which needs a millisecond for it. It is left to the library as soon as there is more to it.
 
 // again applies a configuration. ok is false if the library has to do it.
 func (q *quick) again(face *resource.Face, live resource.Object, configuration runtime.Object, manager string) (merged resource.Object, ok bool) {

@@ -12,8 +12,8 @@ type comparison struct {
 	// changed has what is new or other in the second object, gone what only the first has.
 	changed, gone ref
 	lost          bool // there are nodes that are gone
-	// strict says that values are part of a list that is compared as such. There the library compares Go values, so that what
-	// is the same in JSON need not be the same for it.
+	// strict says that values are part of a list that is compared as such. There the library compares Go values, so
+	// that what is the same in JSON need not be the same for it.
 	strict bool
 
 	scratch []element // a stack of the elements of lists

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// copier copies the values of a configuration to their places in an object, which must all be there, and writes down the set
-// of the fields that it meets as the library does for what is applied.
+// copier copies the values of a configuration to their places in an object, which must all be there, and writes down
+// the set of the fields that it meets as the library does for what is applied.
 type copier struct {
 	writer
 }
 
-// copyAll copies a configuration, which is given both as it was sent and in its Go type. It tells false if that is not all
-// that there is to do: if the set of the fields is not the given one, or some of them are not simply there.
+// copyAll copies a configuration, which is given both as it was sent and in its Go type. It tells false if that is not
+// all that there is to do: if the set of the fields is not the given one, or some of them are not simply there.
 func (c *comparison) copyAll(s *shape, content map[string]any, from, to reflect.Value, set string) bool {
 	c.reset()
 	c.scratch, c.keys = c.scratch[:0], c.keys[:0]
@@ -22,7 +22,7 @@ func (c *comparison) copyAll(s *shape, content map[string]any, from, to reflect.
 	return !c.odd && string(w.set) == set
 }
 
-func (w *copier) structure(s *shape, content map[string]any, from, to reflect.Value, begun bool) {
+func (c *copier) structure(s *shape, content map[string]any, from, to reflect.Value, begun bool) {
 	known := 0
 	for i := range s.fields {
 		f := &s.fields[i]
@@ -31,72 +31,72 @@ func (w *copier) structure(s *shape, content map[string]any, from, to reflect.Va
 			continue
 		}
 		known++
-		w.name(fieldStep, f.name, begun || known > 1)
-		w.value(f.shape, value, from.FieldByIndex(f.index), to.FieldByIndex(f.index), false)
+		c.name(fieldStep, f.name, begun || known > 1)
+		c.value(f.shape, value, from.FieldByIndex(f.index), to.FieldByIndex(f.index), false)
 	}
-	w.odd = w.odd || known == 0 && !begun || known < len(content)
-	w.end(true)
+	c.odd = c.odd || known == 0 && !begun || known < len(content)
+	c.end(true)
 }
 
 // value copies one value. An element of a list is itself in the set, and not only its parts.
-func (w *copier) value(s *shape, value any, from, to reflect.Value, element bool) {
-	if w.odd {
+func (c *copier) value(s *shape, value any, from, to reflect.Value, element bool) {
+	if c.odd {
 		return
 	}
 	if s.leaf {
-		w.odd = w.odd || value == nil || s.form == opaque
-		w.set = append(w.set, "{}"...)
+		c.odd = c.odd || value == nil || s.form == opaque
+		c.set = append(c.set, "{}"...)
 		to.Set(from)
 		return
 	}
 	from, is := s.deref(from)
 	to, was := s.deref(to)
 	if is != present || was != present {
-		w.odd = true
+		c.odd = true
 		return
 	}
 	switch tree := value.(type) {
 	case map[string]any:
 		if element {
-			w.set = append(w.set, `{".":{}`...)
+			c.set = append(c.set, `{".":{}`...)
 		}
 		if s.form == structure {
-			w.structure(s, tree, from, to, element)
+			c.structure(s, tree, from, to, element)
 			return
 		}
-		w.odd = w.odd || s.form != mapping || element
-		w.mapping(s, tree, from, to)
+		c.odd = c.odd || s.form != mapping || element
+		c.mapping(s, tree, from, to)
 	case []any:
-		w.odd = w.odd || s.form != list || element
-		w.list(s, tree, from, to)
+		c.odd = c.odd || s.form != list || element
+		c.list(s, tree, from, to)
 	default:
-		w.odd = true
+		c.odd = true
 	}
 }
 
-func (w *copier) mapping(s *shape, content map[string]any, from, to reflect.Value) {
-	if w.odd || len(content) == 0 || !s.elem.leaf || s.elem.form == opaque {
-		w.odd = true
+func (c *copier) mapping(s *shape, content map[string]any, from, to reflect.Value) {
+	if c.odd || len(content) == 0 || !s.elem.leaf || s.elem.form == opaque {
+		c.odd = true
 		return
 	}
 	names := make([]string, 0, len(content))
 	for name, value := range content {
-		w.odd = w.odd || value == nil || !ordinary(name)
+		c.odd = c.odd || value == nil || !ordinary(name)
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	for i, name := range names {
-		w.name(fieldStep, name, i > 0)
-		w.set = append(w.set, "{}"...)
+		c.name(fieldStep, name, i > 0)
+		c.set = append(c.set, "{}"...)
 		key := reflect.ValueOf(name).Convert(to.Type().Key())
 		value := from.MapIndex(key)
 		if !value.IsValid() || !to.MapIndex(key).IsValid() {
-			w.odd = true
+			c.odd = true
 			return
 		}
 		to.SetMapIndex(key, value)
 	}
-	w.end(true)
+	c.end(true)
 }
 
 // match is an element of a configuration's list, and where it is in the object's.
@@ -107,50 +107,50 @@ type match struct {
 }
 
 // list copies elements to those of the same names. There the order is the same, perhaps with others in between.
-func (w *copier) list(s *shape, content []any, from, to reflect.Value) {
-	if w.odd || len(content) == 0 || len(content) != from.Len() || !s.set && s.keys == nil {
-		w.odd = true
+func (c *copier) list(s *shape, content []any, from, to reflect.Value) {
+	if c.odd || len(content) == 0 || len(content) != from.Len() || !s.set && s.keys == nil {
+		c.odd = true
 		return
 	}
 	all := make([]match, 0, len(content))
 	at := 0
 	for i, value := range content {
 		m := match{value: value, from: from.Index(i)}
-		m.kind, m.name = w.named(s, m.from)
+		m.kind, m.name = c.named(s, m.from)
 		for ; at < to.Len(); at++ {
-			if _, name := w.named(s, to.Index(at)); name == m.name {
+			if _, name := c.named(s, to.Index(at)); name == m.name {
 				m.to = to.Index(at)
 				at++
 				break
 			}
 		}
-		if w.odd || value == nil || !m.to.IsValid() {
-			w.odd = true
+		if c.odd || value == nil || !m.to.IsValid() {
+			c.odd = true
 			return
 		}
 		all = append(all, m)
 	}
-	slices.SortFunc(all, func(a, b match) int { return w.compareNames(a.kind, a.name, b.name) })
+	slices.SortFunc(all, func(a, b match) int { return c.compareNames(a.kind, a.name, b.name) })
 	for i, m := range all {
-		w.odd = w.odd || i > 0 && all[i-1].name == m.name
-		w.name(m.kind, m.name, i > 0)
-		w.value(s.elem, m.value, m.from, m.to, true)
+		c.odd = c.odd || i > 0 && all[i-1].name == m.name
+		c.name(m.kind, m.name, i > 0)
+		c.value(s.elem, m.value, m.from, m.to, true)
 	}
-	w.end(true)
+	c.end(true)
 }
 
 // named is what an element is called.
-func (w *copier) named(s *shape, v reflect.Value) (kind step, name string) {
+func (c *copier) named(s *shape, v reflect.Value) (kind step, name string) {
 	v, is := s.elem.deref(v)
 	if is != present {
-		w.odd = true
+		c.odd = true
 		return 0, ""
 	}
-	w.text = w.text[:0]
+	c.text = c.text[:0]
 	if s.set {
-		w.valueName(s.elem, v)
-		return valueStep, string(w.text)
+		c.valueName(s.elem, v)
+		return valueStep, string(c.text)
 	}
-	w.keyName(s, v)
-	return keyStep, string(w.text)
+	c.keyName(s, v)
+	return keyStep, string(c.text)
 }

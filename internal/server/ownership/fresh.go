@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A new object has no other to be compared with. What is in it is written down as a set right away, which takes two thirds of
-// the time of a comparison with an empty object, and comes to the same.
+// A new object has no other to be compared with. What is in it is written down as a set right away, which takes two
+// thirds of the time of a comparison with an empty object, and comes to the same.
 
 // writer appends the set of the paths of a value to a text. It is odd where a comparison would be.
 type writer struct {
@@ -26,8 +26,8 @@ func (c *comparison) fresh(s *shape, v reflect.Value) (set []byte, ok bool) {
 	return w.set, !c.odd
 }
 
-// fields writes the fields of a struct between braces, which have been begun or not, and tells whether there are any. In a
-// struct that has always been there (zero), so have some of its fields; in others all are new.
+// fields writes the fields of a struct between braces, which have been begun or not, and tells whether there are any.
+// In a struct that has always been there (zero), so have some of its fields; in others all are new.
 func (w *writer) fields(s *shape, v reflect.Value, zero, begun bool) bool {
 	for i := range s.fields {
 		f := &s.fields[i]

@@ -9,7 +9,8 @@ import (
 )
 
 // ignored lists what a change through a view cannot set, and what therefore has no owner in its name. The main resource
-// leaves the status alone, if it is a view of its own; the status leaves the spec alone. Kinds that differ are in a table.
+// leaves the status alone, if it is a view of its own; the status leaves the spec alone. Kinds that differ are in a
+// table.
 func ignored(kind *resource.Kind, view string) [][]string {
 	if special, ok := particular[kind.GroupResource().String()+"/"+view]; ok {
 		return split(special)

@@ -1,15 +1,15 @@
-// Package ownership keeps track of who set which fields of an object (metadata.managedFields), and merges what server-side
-// apply is given into what is there.
+// Package ownership keeps track of who set which fields of an object (metadata.managedFields), and merges what
+// server-side apply is given into what is there.
 //
-// What is guaranteed: managed fields are those that apimachinery's library computes, whichever way they are computed here.
-// Ordinary changes (creates and updates by clients that leave the managed fields alone, and what is applied again with other
-// values) are compared as Go structs, by shapes that are made once for each type, or as trees, by the library's schema; everything else is the
-// library's work.
+// What is guaranteed: managed fields are those that apimachinery's library computes, whichever way they are computed
+// here. Ordinary changes (creates and updates by clients that leave the managed fields alone, and what is applied again
+// with other values) are compared as Go structs, by shapes that are made once for each type, or as trees, by the
+// library's schema; everything else is the library's work.
 //
 // # What the second way wins
 //
-// The library alone would take several times as long as all the rest of a write. Its benchmarks (CreatePod, PodStatus, RenewLease, ApplyAgain) compare the
-// two, on a busy machine where only the ratio of times says something:
+// The library alone would take several times as long as all the rest of a write. Its benchmarks (CreatePod, PodStatus,
+// RenewLease, ApplyAgain) compare the two, on a busy machine where only the ratio of times says something:
 //
 //	a pod is created        22 allocations instead of 1,266, a thirtieth of the time
 //	its status is written    8 instead of 4,084, a fortieth
@@ -20,8 +20,9 @@
 //
 // # The library's schema
 //
-// The schema of the built-in types, which the library needs, is read when it is first needed. It is kept in a form that is read in a few
-// milliseconds; the text that the library keeps takes a hundred. The shapes need a small part of it only, which is kept as a table.
+// The schema of the built-in types, which the library needs, is read when it is first needed. It is kept in a form that
+// is read in a few milliseconds; the text that the library keeps takes a hundred. The shapes need a small part of it
+// only, which is kept as a table.
 package ownership
 
 import (
@@ -183,8 +184,8 @@ func named(face *resource.Face, o resource.Object) runtime.Object {
 	return out
 }
 
-// Apply merges a configuration into live on behalf of manager. live is nil if there is no object yet. A conflict is an API
-// status that names the fields and their owners. What changes nothing but times changes nothing.
+// Apply merges a configuration into live on behalf of manager. live is nil if there is no object yet. A conflict is an
+// API status that names the fields and their owners. What changes nothing but times changes nothing.
 func (o *Owners) Apply(face *resource.Face, view string, live resource.Object, configuration runtime.Object, manager string, force bool) (resource.Object, error) {
 	t := o.tracker(face, view)
 	switch {

@@ -12,7 +12,8 @@ type parsed struct {
 	places [64]atomic.Pointer[knownSet]
 }
 
-// knownSet is a set that was read. Its nodes refer to each other by their places among themselves, and to their names in the text.
+// knownSet is a set that was read. Its nodes refer to each other by their places among themselves, and to their names
+// in the text.
 type knownSet struct {
 	text  string
 	nodes []node

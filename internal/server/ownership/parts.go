@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/internal/server/resource/tree"
 )
 
-// Of an object whose parts are texts, only those parts are decoded that a change has changed, and the metadata only if something that has an owner is
-// different. What is left out is the same in both objects.
+// Of an object whose parts are texts, only those parts are decoded that a change has changed, and the metadata only if
+// something that has an owner is different. What is left out is the same in both objects.
 
 // trackParts notes who has changed what. It tells false if the objects have to be trees for that.
 func (q *quick) trackParts(old, obj resource.Object, manager string) bool {
@@ -43,7 +43,8 @@ func (q *quick) trackParts(old, obj resource.Object, manager string) bool {
 	return ok
 }
 
-// differing returns the parts of one object that are not the same in another one, and adds those of the other one to right.
+// differing returns the parts of one object that are not the same in another one, and adds those of the other one to
+// right.
 func differing(before, now *tree.Object, right map[string]any) (left map[string]any) {
 	left = map[string]any{}
 	addParts(left, before, now)

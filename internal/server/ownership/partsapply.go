@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/internal/server/resource/tree"
 )
 
-// applyParts applies the fields that a manager has applied before to an object whose parts are texts. It decodes those parts that the configuration
-// names.
+// applyParts applies the fields that a manager has applied before to an object whose parts are texts. It decodes those
+// parts that the configuration names.
 func (q *quick) applyParts(face *resource.Face, live resource.Object, configuration runtime.Object, manager string) (merged *tree.Object, ok bool) {
 	now, isTexts := tree.Parts(live)
 	u, isTree := configuration.(*unstructured.Unstructured)

@@ -10,8 +10,8 @@ import (
 
 // paths are sets of paths through objects, as trees whose nodes lie in one slice. Sets that are made together share it.
 //
-// A name is kept as it is written within the JSON text of a set, so that reading and writing need no decoding. Names with
-// characters that would need more care than that make the whole computation odd: the library must do it.
+// A name is kept as it is written within the JSON text of a set, so that reading and writing need no decoding. Names
+// with characters that would need more care than that make the whole computation odd: the library must do it.
 type paths struct {
 	nodes []node
 	odd   bool

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// parse reads a set in the format of managed fields. What is not written as the library writes it makes the set odd; if that is only the order
-// of its members, it is shuffled.
+// parse reads a set in the format of managed fields. What is not written as the library writes it makes the set odd; if
+// that is only the order of its members, it is shuffled.
 func (p *paths) parse(text string) ref {
 	root := p.root()
 	if rest := p.parseInto(root, text); rest != "" {
@@ -55,7 +55,8 @@ func (p *paths) parseInto(parent ref, s string) (rest string) {
 	return s[1:]
 }
 
-// order puts the children of a node in order. Sets that stand in a tree have the order of their texts, which differs for numbers.
+// order puts the children of a node in order. Sets that stand in a tree have the order of their texts, which differs
+// for numbers.
 func (p *paths) order(parent ref) {
 	p.shuffled = true
 	var all []ref
@@ -92,7 +93,8 @@ func (p *paths) skipNothing(s string) string {
 	return rest
 }
 
-// nameEnd finds the end of a name that begins at the start of s; -1 if its text has escapes other than of quotation marks.
+// nameEnd finds the end of a name that begins at the start of s; -1 if its text has escapes other than of quotation
+// marks.
 func nameEnd(s string) int {
 	if s == "" || s[0] != '"' {
 		return -1

@@ -60,7 +60,8 @@ var bookkeeping = [][]string{
 	{"metadata", "uid"}, {"metadata", "generation"}, {"metadata", "managedFields"}, {"metadata", "resourceVersion"},
 }
 
-// track computes the managed fields of now, which is a pointer to a struct, or a tree. ok is false if the library has to do it.
+// track computes the managed fields of now, which is a pointer to a struct, or a tree. ok is false if the library has
+// to do it.
 func (q *quick) track(old, now any, before, given []metav1.ManagedFieldsEntry, manager string) (after []metav1.ManagedFieldsEntry, ok bool) {
 	switch {
 	case old == nil && isReset(given) || old == nil && given == nil:
@@ -197,8 +198,8 @@ func identical(a, b *metav1.ManagedFieldsEntry) bool {
 	return a.Manager == b.Manager && a.Operation == b.Operation && a.APIVersion == b.APIVersion && a.Subresource == b.Subresource
 }
 
-// update changes one entry: the manager's own gains what has changed, others lose it; all lose what is gone. It tells whether
-// anything is left.
+// update changes one entry: the manager's own gains what has changed, others lose it; all lose what is gone. It tells
+// whether anything is left.
 func (q *quick) update(c *comparison, e *metav1.ManagedFieldsEntry, mine bool) (left bool) {
 	mark := len(c.nodes)
 	set := q.read(c, e.FieldsV1.GetRawString())
@@ -241,8 +242,8 @@ func unix(t *metav1.Time) int64 {
 	return t.Unix()
 }
 
-// fits tells whether a set could have been made from values of this shape: none of its paths leads into what is owned as a
-// whole. The library would mend a set that does, after a change of the types.
+// fits tells whether a set could have been made from values of this shape: none of its paths leads into what is owned
+// as a whole. The library would mend a set that does, after a change of the types.
 func (s *shape) fits(p *paths, set ref) bool {
 	child := p.nodes[set].child
 	if child == 0 {

@@ -13,7 +13,8 @@ import (
 	"github.com/millrace/millrace/internal/server/resource/tree"
 )
 
-// applyTree applies a configuration of a tree where that makes a new object, or only copies values to where they are already.
+// applyTree applies a configuration of a tree where that makes a new object, or only copies values to where they are
+// already.
 func (q *quick) applyTree(face *resource.Face, live resource.Object, configuration runtime.Object, manager string) (merged resource.Object, ok bool) {
 	u, isTree := configuration.(*unstructured.Unstructured)
 	if !isTree || manager == "" || hasLastApplied(u) {
@@ -119,7 +120,8 @@ func (q *quick) sameObject(live metav1.Object, u *unstructured.Unstructured) boo
 	return true
 }
 
-// put is a value where a configuration says another: of maps and lists that belong to many, only the parts that it says.
+// put is a value where a configuration says another: of maps and lists that belong to many, only the parts that it
+// says.
 func (w treeWalk) put(of schema.TypeRef, value, into any) any {
 	atom, ok := w.schema.Resolve(of)
 	w.odd = w.odd || !ok || into == nil
@@ -185,8 +187,8 @@ func (w treeWalk) nameOf(list *schema.List, value any) string {
 	return string(w.text)
 }
 
-// applied makes the set of what a configuration says, as the library does for what is applied: a map belongs to it only as far as its
-// parts do, but for elements of lists and for maps whose names the schema does not know.
+// applied makes the set of what a configuration says, as the library does for what is applied: a map belongs to it only
+// as far as its parts do, but for elements of lists and for maps whose names the schema does not know.
 func (w treeWalk) applied(of schema.TypeRef, value any, skip *aside, to ref) {
 	atom, ok := w.schema.Resolve(of)
 	switch v := value.(type) {

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/internal/server/resource/tree"
 )
 
-// In a tree the managed fields are a tree too. Their sets are compared as text, like those of other objects; what has not changed stays
-// what it is.
+// In a tree the managed fields are a tree too. Their sets are compared as text, like those of other objects; what has
+// not changed stays what it is.
 
 // trackTree notes who has changed what. It tells false if the library has to do it.
 func (q *quick) trackTree(old, obj resource.Object, manager string) bool {

@@ -9,9 +9,9 @@ import (
 	"github.com/millrace/millrace/internal/server/resource/tree"
 )
 
-// Objects of custom kinds are trees. How their parts are owned stands in the schema that the library has compiled, so there is
-// one schema for both ways. Nulls, values of other types than the schema says, and elements that are there twice are left to the
-// library.
+// Objects of custom kinds are trees. How their parts are owned stands in the schema that the library has compiled, so
+// there is one schema for both ways. Nulls, values of other types than the schema says, and elements that are there
+// twice are left to the library.
 
 // trees are the objects of one version of a custom kind, seen through one view.
 type trees struct {
@@ -82,8 +82,8 @@ func atomicMap(m *schema.Map) bool { return m.ElementRelationship == schema.Atom
 
 func atomicList(l *schema.List) bool { return l.ElementRelationship == schema.Atomic }
 
-// Whether a list may have elements that are told apart by names twice. What is applied may not; then lists that would have to be searched
-// are left to the library.
+// Whether a list may have elements that are told apart by names twice. What is applied may not; then lists that would
+// have to be searched are left to the library.
 const (
 	once       = false
 	repeatable = true

@@ -201,7 +201,8 @@ type garden struct {
 	quick, slow map[string]int
 }
 
-// TestTreesAreTrackedAndMergedAsTheLibraryDoes changes random objects of random schemas, by several managers, through both views.
+// TestTreesAreTrackedAndMergedAsTheLibraryDoes changes random objects of random schemas, by several managers, through
+// both views.
 func TestTreesAreTrackedAndMergedAsTheLibraryDoes(t *testing.T) {
 	seed := randomly.Seed(t)
 	quick, slow := map[string]int{}, map[string]int{}
@@ -334,7 +335,8 @@ func (g *garden) update(view, manager string) {
 	g.live.SetUID("u")
 }
 
-// updateParts does the same with objects whose parts are texts. What has not changed must be right, as it is known to be where objects are checked first.
+// updateParts does the same with objects whose parts are texts. What has not changed must be right, as it is known to
+// be where objects are checked first.
 func (g *garden) updateParts(view, manager string, obj, want *unstructured.Unstructured, wrong error) {
 	now, ok := inParts(g.T, obj)
 	if !ok || wrong != nil {

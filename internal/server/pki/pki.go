@@ -1,15 +1,17 @@
-// Package pki makes, keeps and renews the keys of a small cluster: an authority, the server's certificate, an administrator's client certificate, an
-// authority and a certificate for the front proxy, and the key that signs service account tokens.
+// Package pki makes, keeps and renews the keys of a small cluster: an authority, the server's certificate, an
+// administrator's client certificate, an authority and a certificate for the front proxy, and the key that signs
+// service account tokens.
 //
 // Guarantees:
 //
-//   - Existing files are used as they are. A certificate is made again if it is missing, does not fit the configuration, or
-//     expires within 30 days; an authority only if it has expired, because all clients would have to learn the new one.
-//   - A file is replaced as a whole and synced: after a crash it has the old content or the new. A certificate and its key are
-//     two files; a pair that does not match after a crash is made again.
+//   - Existing files are used as they are. A certificate is made again if it is missing, does not fit the
+//     configuration, or expires within 30 days; an authority only if it has expired, because all clients would have to
+//     learn the new one.
+//   - A file is replaced as a whole and synced: after a crash it has the old content or the new. A certificate and its
+//     key are two files; a pair that does not match after a crash is made again.
 //   - Keys are readable by their owner only. Without a directory everything lives in memory.
-//   - While Rotating.Run runs, certificates are renewed before they expire, and changed files are read again. If a file cannot
-//     be used, the last valid content stays in use.
+//   - While Rotating.Run runs, certificates are renewed before they expire, and changed files are read again. If a file
+//     cannot be used, the last valid content stays in use.
 package pki
 
 import (
@@ -45,15 +47,16 @@ type Keys struct {
 	Authority Pair
 	Serving   Pair
 	Admin     Pair
-	// ProxyAuthority and Proxy identify this server as a front proxy to other API servers, which then trust the user that it names.
+	// ProxyAuthority and Proxy identify this server as a front proxy to other API servers, which then trust the user
+	// that it names.
 	ProxyAuthority Pair
 	Proxy          Pair
 	// Signing signs service account tokens.
 	Signing crypto.Signer
 }
 
-// Open reads the keys of a directory, and makes those that are missing. hosts are the server's names and addresses. If directory is empty, everything
-// is kept in memory.
+// Open reads the keys of a directory, and makes those that are missing. hosts are the server's names and addresses. If
+// directory is empty, everything is kept in memory.
 func Open(directory string, hosts []string, now time.Time) (*Keys, error) {
 	s, err := openStorage(directory)
 	if err != nil {

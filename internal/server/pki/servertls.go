@@ -19,8 +19,8 @@ type ServerOptions struct {
 	Clients func() *x509.CertPool
 	// Named are certificates that are served instead to clients that ask for certain names.
 	Named []NamedCertificate
-	// MinVersion is the oldest version of TLS that is accepted: 1.2 by default. Suites and Curves are the cipher suites and key exchanges
-	// that are accepted; nil means those of Go.
+	// MinVersion is the oldest version of TLS that is accepted: 1.2 by default. Suites and Curves are the cipher suites
+	// and key exchanges that are accepted; nil means those of Go.
 	MinVersion uint16
 	Suites     []uint16
 	Curves     []tls.CurveID
@@ -28,14 +28,15 @@ type ServerOptions struct {
 
 // NamedCertificate is a certificate for clients that ask for certain names (SNI).
 type NamedCertificate struct {
-	// Names are domains, whose first label may be "*", and addresses of this server, for clients that ask for no name. Without Names the
-	// certificate is served for the domains that it contains.
+	// Names are domains, whose first label may be "*", and addresses of this server, for clients that ask for no name.
+	// Without Names the certificate is served for the domains that it contains.
 	Names []string
 	// Serving returns the certificate.
 	Serving func() *tls.Certificate
 }
 
-// ServerTLS returns the configuration of a TLS server. It requests client certificates and does not verify them: the authenticator does.
+// ServerTLS returns the configuration of a TLS server. It requests client certificates and does not verify them: the
+// authenticator does.
 func ServerTLS(o ServerOptions) *tls.Config {
 	base := &tls.Config{
 		MinVersion: cmp.Or(o.MinVersion, tls.VersionTLS12), CipherSuites: o.Suites, CurvePreferences: o.Curves,
@@ -51,8 +52,8 @@ func ServerTLS(o ServerOptions) *tls.Config {
 	return config
 }
 
-// certificate returns the certificate for a client. A name has precedence over a wildcard, names from the options over those in
-// certificates, and an earlier certificate over a later one.
+// certificate returns the certificate for a client. A name has precedence over a wildcard, names from the options over
+// those in certificates, and an earlier certificate over a later one.
 func (o *ServerOptions) certificate(hello *tls.ClientHelloInfo) *tls.Certificate {
 	if len(o.Named) == 0 {
 		return o.Serving()

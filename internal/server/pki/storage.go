@@ -63,10 +63,10 @@ func (m *memory) signing() (_ crypto.Signer, err error) {
 // directory is a storage of files: NAME.crt and NAME.key.
 type directory string
 
-func (f directory) path(file string) string { return filepath.Join(string(f), file) }
+func (d directory) path(file string) string { return filepath.Join(string(d), file) }
 
-func (f directory) read(name string) (Pair, error) {
-	certPath, keyPath := f.path(name+".crt"), f.path(name+".key")
+func (d directory) read(name string) (Pair, error) {
+	certPath, keyPath := d.path(name+".crt"), d.path(name+".key")
 	certPEM, err := os.ReadFile(certPath)
 	if err != nil {
 		return Pair{}, err
@@ -87,16 +87,17 @@ func (f directory) read(name string) (Pair, error) {
 	return Pair{Certificate: cert, Key: key, CertPEM: certPEM, KeyPEM: keyPEM}, err
 }
 
-// write writes the key first: a key without a certificate is not used, and a key with an older certificate does not match.
-func (f directory) write(name string, p Pair) error {
-	if err := durable.WriteFile(f.path(name+".key"), p.KeyPEM, 0o600); err != nil {
+// write writes the key first: a key without a certificate is not used, and a key with an older certificate does not
+// match.
+func (d directory) write(name string, p Pair) error {
+	if err := durable.WriteFile(d.path(name+".key"), p.KeyPEM, 0o600); err != nil {
 		return err
 	}
-	return durable.WriteFile(f.path(name+".crt"), p.CertPEM, 0o644)
+	return durable.WriteFile(d.path(name+".crt"), p.CertPEM, 0o644)
 }
 
-func (f directory) signing() (crypto.Signer, error) {
-	path := f.path("sa.key")
+func (d directory) signing() (crypto.Signer, error) {
+	path := d.path("sa.key")
 	text, err := os.ReadFile(path)
 	if err == nil {
 		return decodeSigner(path, text)

@@ -53,8 +53,8 @@ func (w *Watched[T]) Run(ctx context.Context) error {
 	}
 }
 
-// reload reads the files and makes a new value if they have changed. Invalid content is reported once. Files that belong together may be replaced one
-// after the other, so reload tries again when they change again.
+// reload reads the files and makes a new value if they have changed. Invalid content is reported once. Files that
+// belong together may be replaced one after the other, so reload tries again when they change again.
 func (w *Watched[T]) reload() {
 	texts, err := w.read()
 	if err == nil {

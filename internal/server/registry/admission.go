@@ -13,13 +13,13 @@ type Admission struct {
 	Name string
 	// Mutate may change the new object or replace it. It runs before the kind's rules.
 	Mutate func(context.Context, *Change) error
-	// Check finds mistakes in an object that its kind's rules cannot see, because they depend on the caller or on another object. It runs with the rules,
-	// and its errors are in the same answer as theirs.
+	// Check finds mistakes in an object that its kind's rules cannot see, because they depend on the caller or on
+	// another object. It runs with the rules, and its errors are in the same answer as theirs.
 	Check func(context.Context, *Change) field.ErrorList
 	// Validate may refuse the change. It runs after the kind's rules.
 	Validate func(context.Context, *Change) error
-	// Create runs right before a new object is stored, which nobody has refused, and the func that it returns afterwards, with what was stored, or with
-	// nil if that has failed. It may return nil.
+	// Create runs right before a new object is stored, which nobody has refused, and the func that it returns
+	// afterwards, with what was stored, or with nil if that has failed. It may return nil.
 	Create func(context.Context, *Change) (done func(*Stored))
 }
 
@@ -93,8 +93,8 @@ func (r *Registry) Admit(ctx context.Context, c *Change) error {
 
 // Allocator gives an object values that no other object may have, such as the address and ports of a service.
 type Allocator interface {
-	// Allocate sets allocated values in obj before it is validated; old is nil for a create. undo releases them if the change fails. done is called
-	// if it succeeds, and releases what old had and obj no longer has.
+	// Allocate sets allocated values in obj before it is validated; old is nil for a create. undo releases them if the
+	// change fails. done is called if it succeeds, and releases what old had and obj no longer has.
 	Allocate(ctx context.Context, kind *resource.Kind, obj, old resource.Object, dryRun bool) (undo, done func(), err error)
 	// Release releases everything that a deleted object had.
 	Release(ctx context.Context, kind *resource.Kind, obj resource.Object)

@@ -28,8 +28,8 @@ type Change struct {
 	// View is the subresource, or empty.
 	View            string
 	Namespace, Name string
-	// Object is the new state, nil for a delete; Old is the current one, nil for a create. Both are of the Kind, whatever the Face or the View is. A
-	// mutating step may change Object or replace it; the result is stored.
+	// Object is the new state, nil for a delete; Old is the current one, nil for a create. Both are of the Kind,
+	// whatever the Face or the View is. A mutating step may change Object or replace it; the result is stored.
 	Object, Old resource.Object
 	// Body is the body of an action or a connection, and BodyKind its kind. A mutating step may replace it.
 	Body     runtime.Object
@@ -49,18 +49,20 @@ type Change struct {
 	deleting *v1.DeleteOptions
 }
 
-// AskAgain makes all mutating steps run once more after the last, because the object has changed since the earlier ones saw it.
+// AskAgain makes all mutating steps run once more after the last, because the object has changed since the earlier ones
+// saw it.
 func (c *Change) AskAgain() { c.again = true }
 
-// Requirement is another object that a new one needs: the new one is stored only while that object is in the state that a step has seen, in one
-// transaction of the store. So what nobody may outlive, such as a namespace, is left behind by no create, however long that takes, and on whichever server.
-// Another change of that object in between costs the create a second transaction. An update requires nothing: what it changes exists.
+// Requirement is another object that a new one needs: the new one is stored only while that object is in the state that
+// a step has seen, in one transaction of the store. So what nobody may outlive, such as a namespace, is left behind by
+// no create, however long that takes, and on whichever server. Another change of that object in between costs the
+// create a second transaction. An update requires nothing: what it changes exists.
 type Requirement struct {
 	// Key is the object's key in the store, and Revision that of the state which the step has seen.
 	Key      string
 	Revision store.Revision
-	// Renew reads the object's newest state and returns its revision, or refuses the new object. It is called if the object is in another state when
-	// the new object is to be stored, and in a dry run.
+	// Renew reads the object's newest state and returns its revision, or refuses the new object. It is called if the
+	// object is in another state when the new object is to be stored, and in a dry run.
 	Renew func(context.Context) (store.Revision, error)
 }
 

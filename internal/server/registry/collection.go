@@ -12,12 +12,12 @@ import (
 	"github.com/millrace/millrace/internal/server/watchcache"
 )
 
-// deletesAtOnce bounds how many objects of a collection are deleted at the same time: enough to share the store's syncs, too few to delay other
-// requests.
+// deletesAtOnce bounds how many objects of a collection are deleted at the same time: enough to share the store's
+// syncs, too few to delay other requests.
 const deletesAtOnce = 16
 
-// DeleteCollection deletes the selected objects and returns their last states. An object that has left the selection since it was listed, or has been
-// replaced by another one of the same name, stays.
+// DeleteCollection deletes the selected objects and returns their last states. An object that has left the selection
+// since it was listed, or has been replaced by another one of the same name, stays.
 func (s *Storage) DeleteCollection(ctx context.Context, q ListQuery, o metav1.DeleteOptions, opt WriteOptions) (*List, error) {
 	list, err := s.List(ctx, q)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 // maxConverted is how many objects are converted at a time to find out which of them are selected.
 const maxConverted = 2000
 
-// needsConversion reports whether objects may have to be converted before it is known whether they are selected: labels and fields are those of the
-// requested version, and a webhook makes that version.
+// needsConversion reports whether objects may have to be converted before it is known whether they are selected: labels
+// and fields are those of the requested version, and a webhook makes that version.
 func (s *Storage) needsConversion(by *Selection) bool {
 	return resource.IsForeign(s.kind) && by.byContent()
 }
@@ -26,7 +26,8 @@ type match struct {
 	err      error
 }
 
-// matchConverted finds out which objects are selected in the requested version. Those that are stored in another version are converted together.
+// matchConverted finds out which objects are selected in the requested version. Those that are stored in another
+// version are converted together.
 func (s *Storage) matchConverted(ctx context.Context, by *Selection, objects []*watchcache.Object) []match {
 	kind := s.kind.Representation.(resource.Foreign)
 	out := make([]match, len(objects))
@@ -118,7 +119,8 @@ func (v *convertedView) Range(prefix, after string) iter.Seq[*watchcache.Object]
 	}
 }
 
-// convertedFeed reads several events at once, so that their objects are converted together, and keeps the selected ones.
+// convertedFeed reads several events at once, so that their objects are converted together, and keeps the selected
+// ones.
 type convertedFeed struct {
 	feed
 	ctx       context.Context // of the watch
@@ -127,7 +129,8 @@ type convertedFeed struct {
 	ready     []convertedEvent
 }
 
-// convertedEvent is a selected event. If err is set, it is unknown whether the event is selected, and only its revision is set.
+// convertedEvent is a selected event. If err is set, it is unknown whether the event is selected, and only its revision
+// is set.
 type convertedEvent struct {
 	Event
 	err error
@@ -158,7 +161,8 @@ func (f *convertedFeed) next() (e Event, ok bool, err error) {
 	return first.Event, true, nil
 }
 
-// maxReadAhead bounds the bytes of the objects that a watch reads ahead: they stay in memory even if the cache has dropped them.
+// maxReadAhead bounds the bytes of the objects that a watch reads ahead: they stay in memory even if the cache has
+// dropped them.
 const maxReadAhead = 4 << 20
 
 // fill reads the events that are available now, within limits.

@@ -14,7 +14,8 @@ import (
 	"github.com/millrace/millrace/internal/server/watchcache"
 )
 
-// webhook is a representation whose objects all need conversion. Their label "color" becomes what is stored, up to the first space.
+// webhook is a representation whose objects all need conversion. Their label "color" becomes what is stored, up to the
+// first space.
 type webhook struct {
 	resource.Representation
 	calls int

@@ -8,8 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// deleteCorrupt deletes an object that cannot be read, because its value cannot be decrypted or decoded. Admission steps are not called, and its
-// finalizers are unknown. The answer contains no object.
+// deleteCorrupt deletes an object that cannot be read, because its value cannot be decrypted or decoded. Admission
+// steps are not called, and its finalizers are unknown. The answer contains no object.
 func (s *Storage) deleteCorrupt(ctx context.Context, key, name string, dryRun bool) (*Deleted, error) {
 	for range maxTries {
 		rev, err := s.corruptRevision(ctx, key, name)

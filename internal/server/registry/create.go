@@ -112,8 +112,9 @@ func (s *Storage) createOnce(ctx context.Context, c *Change, opt WriteOptions) (
 	return s.reread(ctx, stored, "")
 }
 
-// undoUnlessStored gives back what was allocated for a change that has failed. If it is unknown whether the change has failed, because the store's answer was
-// lost, everything stays allocated: otherwise somebody else would get what the object has. If it has failed after all, the allocator finds that out later.
+// undoUnlessStored gives back what was allocated for a change that has failed. If it is unknown whether the change has
+// failed, because the store's answer was lost, everything stays allocated: otherwise somebody else would get what the
+// object has. If it has failed after all, the allocator finds that out later.
 func undoUnlessStored(undo func(), err error) {
 	if !isLost(err) {
 		undo()
@@ -192,12 +193,14 @@ func (s *Storage) insert(ctx context.Context, c *Change, key string, value []byt
 	return 0, conflict(s.kind.GroupResource(), c.Name)
 }
 
-// Follow writes the server's own change of an object that has just been created. Another change that came in between is an error.
+// Follow writes the server's own change of an object that has just been created. Another change that came in between is
+// an error.
 func (s *Storage) Follow(ctx context.Context, created *Stored, o resource.Object) (*Stored, error) {
 	return s.replace(ctx, created.Entry, o, UpdateOptions{})
 }
 
-// reread replaces an object that was written by what a reader gets, if these may differ: a scale may have set a field that the schema does not know.
+// reread replaces an object that was written by what a reader gets, if these may differ: a scale may have set a field
+// that the schema does not know.
 func (s *Storage) reread(ctx context.Context, written *Stored, view string) (*Stored, error) {
 	if r, ok := s.kind.Representation.(resource.Rewriting); !ok || !r.Rewrites() && view != "scale" {
 		return written, nil
@@ -228,8 +231,8 @@ func (s *Storage) adoptNamespace(o resource.Object, namespace string) error {
 	return AdoptNamespace(o, namespace)
 }
 
-// AdoptNamespace gives an object the namespace of its request, which is empty for objects of the whole cluster. It refuses an object of another
-// namespace.
+// AdoptNamespace gives an object the namespace of its request, which is empty for objects of the whole cluster. It
+// refuses an object of another namespace.
 func AdoptNamespace(o metav1.Object, namespace string) error {
 	if own := o.GetNamespace(); namespace != "" && own != "" && own != namespace {
 		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")

@@ -108,8 +108,8 @@ func (s *Storage) admitDelete(ctx context.Context, o resource.Object, do metav1.
 	})
 }
 
-// gracePending reports whether an object waits for the end of a grace period that a request does not shorten. Kubernetes then ignores the request's
-// other options too.
+// gracePending reports whether an object waits for the end of a grace period that a request does not shorten.
+// Kubernetes then ignores the request's other options too.
 func (s *Storage) gracePending(o resource.Object, do metav1.DeleteOptions) bool {
 	before := o.GetDeletionGracePeriodSeconds()
 	return s.kind.Graceful != nil && o.GetDeletionTimestamp() != nil && before != nil && *before > 0 &&

@@ -9,8 +9,9 @@ import (
 	"github.com/millrace/millrace/internal/server/watchcache"
 )
 
-// storedView shows the keys of a prefix after a given one, read from the store. It is used for kinds without a cache, for revisions that have left
-// the window, and while the watch cache does not follow the store's log. It reads the next page when needed, and keeps only one.
+// storedView shows the keys of a prefix after a given one, read from the store. It is used for kinds without a cache,
+// for revisions that have left the window, and while the watch cache does not follow the store's log. It reads the next
+// page when needed, and keeps only one.
 type storedView struct {
 	storage  *Storage
 	read     func(from string, limit int) (store.Page, error) // reads a later page of the same revision
@@ -20,7 +21,8 @@ type storedView struct {
 	err      error      // why a later page could not be read
 }
 
-// These bound the entries of a page, in number and in bytes. Etcd counts the rest of the range for each page, so large pages cost less.
+// These bound the entries of a page, in number and in bytes. Etcd counts the rest of the range for each page, so large
+// pages cost less.
 const (
 	firstEntries = 500
 	maxEntries   = 10_000
@@ -76,8 +78,8 @@ func (v *storedView) Get(key string) (*watchcache.Object, bool) {
 	return nil, false
 }
 
-// Range implements view. It ignores its arguments: the range was given when the view was made. It can be called once; err then says whether it came
-// to the end.
+// Range implements view. It ignores its arguments: the range was given when the view was made. It can be called once;
+// err then says whether it came to the end.
 func (v *storedView) Range(string, string) iter.Seq[*watchcache.Object] {
 	options := v.storage.cacheOptions()
 	return func(yield func(*watchcache.Object) bool) {

@@ -52,15 +52,15 @@ func corrupt(key string, err error) error {
 	return apierrors.NewInternalError(fmt.Errorf("StorageError: corrupt object, Code: 7, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: %w", key, err))
 }
 
-// isStoreError reports whether an error comes from the store and not from a refusal. Then it is unknown whether the write took effect: a second try might
-// find the result of the first, and call that a conflict.
+// isStoreError reports whether an error comes from the store and not from a refusal. Then it is unknown whether the
+// write took effect: a second try might find the result of the first, and call that a conflict.
 func isStoreError(err error) bool {
 	var refusal apierrors.APIStatus
 	return err != nil && !errors.As(err, &refusal)
 }
 
-// isLost reports whether an error of a write leaves open whether the write took effect: the store did not answer, or not in time. Everything else is an
-// answer.
+// isLost reports whether an error of a write leaves open whether the write took effect: the store did not answer, or
+// not in time. Everything else is an answer.
 func isLost(err error) bool {
 	if !isStoreError(err) {
 		return false

@@ -25,8 +25,8 @@ func (s *Storage) checkMeta(o resource.Object) field.ErrorList {
 	return append(errs, s.checkFinalizers(o)...)
 }
 
-// checkMetaUpdate validates the metadata of an update twice: as for all objects, and again with the rules of the kind. kube-apiserver does the same,
-// so clients see most errors twice.
+// checkMetaUpdate validates the metadata of an update twice: as for all objects, and again with the rules of the kind.
+// kube-apiserver does the same, so clients see most errors twice.
 func (s *Storage) checkMetaUpdate(o, old resource.Object) field.ErrorList {
 	now, before := tree.Lean(o), tree.Lean(old)
 	if sameMetadata(now, before) && len(metav1validation.ValidateManagedFields(now.GetManagedFields(), metadata)) == 0 {
@@ -43,8 +43,8 @@ func (s *Storage) checkMetaUpdate(o, old resource.Object) field.ErrorList {
 
 var metadata = field.NewPath("metadata")
 
-// sameMetadata tells whether two states of an object have the same metadata, but for the version, the managed fields and a higher generation. Most do: what was
-// valid then is valid now.
+// sameMetadata tells whether two states of an object have the same metadata, but for the version, the managed fields
+// and a higher generation. Most do: what was valid then is valid now.
 func sameMetadata(a, b metav1.Object) bool {
 	return a.GetResourceVersion() != "" && a.GetName() == b.GetName() && a.GetNamespace() == b.GetNamespace() && a.GetUID() == b.GetUID() &&
 		a.GetGenerateName() == b.GetGenerateName() && a.GetSelfLink() == b.GetSelfLink() && a.GetGeneration() >= b.GetGeneration() &&

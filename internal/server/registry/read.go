@@ -189,7 +189,8 @@ func (s *Storage) Empty() bool {
 	return s.cached != nil && s.cached.Ready() && s.cached.Snapshot().Len() == 0
 }
 
-// Size returns how many objects the cache holds, and how many watches see every change of the kind. Both are zero without a cache.
+// Size returns how many objects the cache holds, and how many watches see every change of the kind. Both are zero
+// without a cache.
 func (s *Storage) Size() (objects, watched int) {
 	if s.cached == nil || !s.cached.Ready() {
 		return 0, 0

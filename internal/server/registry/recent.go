@@ -8,9 +8,10 @@ import (
 	"github.com/millrace/millrace/internal/server/store"
 )
 
-// recent remembers what this server wrote last. Otherwise the next change of the same object might start from a cached state that is already
-// outdated, and would learn that only from the store's conflict. It is a hint: there are few places, keys that share one displace each other, and
-// what is remembered keeps no memory. The cache mostly knows an entry long before the garbage collector takes it from here.
+// recent remembers what this server wrote last. Otherwise the next change of the same object might start from a cached
+// state that is already outdated, and would learn that only from the store's conflict. It is a hint: there are few
+// places, keys that share one displace each other, and what is remembered keeps no memory. The cache mostly knows an
+// entry long before the garbage collector takes it from here.
 type recent struct {
 	places [256]atomic.Pointer[weak.Pointer[store.Entry]]
 }

@@ -1,18 +1,19 @@
-// Package registry implements the verbs for any kind: create, get, list, watch, update, delete. It sets and validates what all objects have in
-// common, calls the rules of the kind for the rest, and turns each change into one compare-and-swap in the store.
+// Package registry implements the verbs for any kind: create, get, list, watch, update, delete. It sets and validates
+// what all objects have in common, calls the rules of the kind for the rest, and turns each change into one
+// compare-and-swap in the store.
 //
 // Guarantees:
 //
-//   - A change is validated against the state that it replaces. If the store holds another state by then, the change is made
-//     again from that state, or refused as a conflict if the client named a resource version.
-//   - Reads without a resource version are linearizable. A read from the watch cache waits until the cache has reached the
-//     revision that the store had when the read began.
-//   - An answer to a write that wrote nothing, a refusal as well as a success, rests on what the store holds, never on the
-//     watch cache alone.
+//   - A change is validated against the state that it replaces. If the store holds another state by then, the change is
+//     made again from that state, or refused as a conflict if the client named a resource version.
+//   - Reads without a resource version are linearizable. A read from the watch cache waits until the cache has reached
+//     the revision that the store had when the read began.
+//   - An answer to a write that wrote nothing, a refusal as well as a success, rests on what the store holds, never on
+//     the watch cache alone.
 //   - A new object is stored only while what it requires is there, above all its namespace: see Requirement.
 //   - Nothing is written if the result equals what is stored; the client gets the current resource version.
-//   - Errors are *apierrors.StatusError with Kubernetes' reasons and messages. They are made in this package, not in those
-//     below it.
+//   - Errors are *apierrors.StatusError with Kubernetes' reasons and messages. They are made in this package, not in
+//     those below it.
 package registry
 
 import (
@@ -41,7 +42,8 @@ type Options struct {
 	Catalogue *resource.Catalogue
 	// Track maintains metadata.managedFields; nil leaves them as they come.
 	Track Tracker
-	// Uncached names the group-resources that are served without the watch cache; "*" means all. Those that the server itself follows have it always.
+	// Uncached names the group-resources that are served without the watch cache; "*" means all. Those that the server
+	// itself follows have it always.
 	Uncached map[string]bool
 	// Window bounds the history that is kept for a group-resource; zero values are the cache's defaults.
 	Window func(groupResource string) (events, bytes int)
@@ -55,11 +57,12 @@ type Tracker interface {
 	Track(face *resource.Face, view string, old, obj resource.Object, manager string) error
 }
 
-// Registry holds the storages of the kinds of a catalogue. Once it is made, only the registry may change that catalogue.
+// Registry holds the storages of the kinds of a catalogue. Once it is made, only the registry may change that
+// catalogue.
 type Registry struct {
 	Options
-	// Admission are the admission steps, in order. Allocate allocates the values that must be unique, such as addresses and ports. They are made from
-	// the registry, so they are set after New, and before the first write.
+	// Admission are the admission steps, in order. Allocate allocates the values that must be unique, such as addresses
+	// and ports. They are made from the registry, so they are set after New, and before the first write.
 	Admission []Admission
 	Allocate  Allocator
 
@@ -89,9 +92,9 @@ func New(o Options) (*Registry, error) {
 	return r, nil
 }
 
-// Exchange replaces, in one step, the kinds that are served for a group and resource. They share an Identity; without kinds the resource is no longer
-// served. Objects, history and watches stay as long as the Identity does, and a watch stays as long as the Life of its Kind. If the catalogue refuses,
-// nothing changes.
+// Exchange replaces, in one step, the kinds that are served for a group and resource. They share an Identity; without
+// kinds the resource is no longer served. Objects, history and watches stay as long as the Identity does, and a watch
+// stays as long as the Life of its Kind. If the catalogue refuses, nothing changes.
 func (r *Registry) Exchange(gr schema.GroupResource, kinds ...*resource.Kind) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -218,7 +221,8 @@ func cacheLabels(pairs []string) watchcache.Labels {
 	return watchcache.MakeLabels(all)
 }
 
-// Storage returns the storage of a kind. A Kind that has been replaced still has one, as long as its Identity is served.
+// Storage returns the storage of a kind. A Kind that has been replaced still has one, as long as its Identity is
+// served.
 func (r *Registry) Storage(k *resource.Kind) (*Storage, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -250,7 +254,8 @@ func (s *Storage) decode(ctx context.Context, e store.Entry) (resource.Object, e
 	return o, nil
 }
 
-// codecError wraps an error of encoding or decoding. An API error, such as one of a conversion webhook, is returned as it is.
+// codecError wraps an error of encoding or decoding. An API error, such as one of a conversion webhook, is returned as
+// it is.
 func codecError(key string, err error) error {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {

@@ -117,7 +117,8 @@ func (s *Selection) matchesName(o *watchcache.Object) bool {
 	return (s.Name == "" || o.Name() == s.Name) && (s.Namespace == "" || o.Namespace() == s.Namespace)
 }
 
-// byContent reports whether the selection depends on labels or fields that may have other values in another version of an object.
+// byContent reports whether the selection depends on labels or fields that may have other values in another version of
+// an object.
 func (s *Selection) byContent() bool {
 	return !s.never && (s.labels != nil || slices.ContainsFunc(s.fields, func(r requirement) bool { return r.place >= 0 }))
 }
@@ -134,7 +135,8 @@ func (s *Selection) fieldOf(o *watchcache.Object, a *watchcache.Attributes, plac
 	return a.Field(place)
 }
 
-// lateField reads a field that could not be selected on when the object was read. It is empty if the object cannot be read.
+// lateField reads a field that could not be selected on when the object was read. It is empty if the object cannot be
+// read.
 func (s *Selection) lateField(o *watchcache.Object, place int) string {
 	found, err := s.kind.Attributes(o.Value())
 	if err != nil || place >= len(found.Fields) {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Updater makes the new object from the current one, which it must not modify. old is nil if the object does not exist. It may be called several
-// times, each time with a newer object.
+// Updater makes the new object from the current one, which it must not modify. old is nil if the object does not exist.
+// It may be called several times, each time with a newer object.
 type Updater func(ctx context.Context, old resource.Object) (resource.Object, error)
 
 // UpdateOptions go with an update.
@@ -29,8 +29,8 @@ type UpdateOptions struct {
 	MayCreate bool
 	// Tracked says that the updater has set the managed fields itself, as apply does.
 	Tracked bool
-	// Own marks a change that the server makes as part of an action, such as a binding. The kind's rules, admission, the generation and managed
-	// fields do not apply to it.
+	// Own marks a change that the server makes as part of an action, such as a binding. The kind's rules, admission,
+	// the generation and managed fields do not apply to it.
 	Own bool
 }
 
@@ -87,15 +87,16 @@ func (s *Storage) update(ctx context.Context, namespace, name string, updater Up
 	return nil, false, conflict(s.kind.GroupResource(), name)
 }
 
-// confirm reads an object from the store after a request has been refused, or found done already, because of a state from the cache. Only if same is
-// true was that the newest state, and the answer may be given; otherwise the request is tried again from newer. A write needs no confirmation: the
-// store has compared the revision.
+// confirm reads an object from the store after a request has been refused, or found done already, because of a state
+// from the cache. Only if same is true was that the newest state, and the answer may be given; otherwise the request is
+// tried again from newer. A write needs no confirmation: the store has compared the revision.
 func (s *Storage) confirm(ctx context.Context, current store.Entry) (newer store.Entry, same bool, err error) {
 	newer, err = s.registry.Store.Get(ctx, current.Key, store.GetOptions{})
 	return newer, err == nil && newer.Revision == current.Revision && !newer.Stale, err
 }
 
-// current returns the object's current state; from the cache if there is one, and then it may not be the newest: see confirm.
+// current returns the object's current state; from the cache if there is one, and then it may not be the newest: see
+// confirm.
 func (s *Storage) current(ctx context.Context, key string) (e store.Entry, fresh bool, err error) {
 	if s.cached != nil {
 		if o, ok := s.cached.Get(key); ok {
@@ -184,7 +185,8 @@ func (s *Storage) checkVersion(o, old resource.Object) error {
 	return nil
 }
 
-// runUpdateSteps runs every step for a changed object. The caller must call undo or done for the values that it allocated.
+// runUpdateSteps runs every step for a changed object. The caller must call undo or done for the values that it
+// allocated.
 func (s *Storage) runUpdateSteps(ctx context.Context, c *Change, opt UpdateOptions) (undo, done func(), err error) {
 	o, old, rules := c.Object, c.Old, s.rules(opt.View)
 	carryMeta(o, old)
@@ -214,7 +216,8 @@ func (s *Storage) runUpdateSteps(ctx context.Context, c *Change, opt UpdateOptio
 	return undo, done, nil
 }
 
-// mutateUpdate runs the mutating admission steps. If a step replaces the object, the new one must have the same resource version.
+// mutateUpdate runs the mutating admission steps. If a step replaces the object, the new one must have the same
+// resource version.
 func (s *Storage) mutateUpdate(ctx context.Context, c *Change) error {
 	given := c.Object
 	if err := s.registry.mutate(ctx, c); err != nil || c.Object == given {

@@ -15,7 +15,8 @@ import (
 type WatchQuery struct {
 	Selection
 	Freshness
-	// Initial sends the current state first, as ADDED events, and then the events after it. Without it the watch starts after Revision, or now.
+	// Initial sends the current state first, as ADDED events, and then the events after it. Without it the watch starts
+	// after Revision, or now.
 	Initial bool
 }
 
@@ -23,7 +24,8 @@ type WatchQuery struct {
 type Event struct {
 	Type   watch.EventType
 	Object *watchcache.Object
-	// Revision is the revision of the event. It differs from the object's if the object is a deleted object's last state.
+	// Revision is the revision of the event. It differs from the object's if the object is a deleted object's last
+	// state.
 	Revision store.Revision
 	// Source is the cache's event, or nil for the initial state. Its forms may be used if Type equals its own type.
 	Source *watchcache.Event
@@ -91,8 +93,9 @@ func (s *Storage) Watch(ctx context.Context, q WatchQuery) (*Watcher, error) {
 	return w, nil
 }
 
-// checkGiven refuses a revision that the store has never given: it is from before the store was restored. A watch from there would show nothing until
-// the store has come as far again, and miss what happens until then. A store that does not answer leaves the question open.
+// checkGiven refuses a revision that the store has never given: it is from before the store was restored. A watch from
+// there would show nothing until the store has come as far again, and miss what happens until then. A store that does
+// not answer leaves the question open.
 func (s *Storage) checkGiven(ctx context.Context, rev store.Revision) error {
 	cache := s.registry.Cache
 	if rev <= cache.Revision() {
@@ -113,11 +116,12 @@ func watchError(err error, s *Storage) error {
 	return statusOf(err, s.kind.GroupResource(), "")
 }
 
-// maxSkipped is how many consecutive events may be skipped before Next returns, so that the caller can send a bookmark or end.
+// maxSkipped is how many consecutive events may be skipped before Next returns, so that the caller can send a bookmark
+// or end.
 const maxSkipped = 1000
 
-// Next returns the next selected event. If ok is false, there is none now, or many events were skipped. In the second case Wake is already closed, so
-// that the caller calls Next again at once.
+// Next returns the next selected event. If ok is false, there is none now, or many events were skipped. In the second
+// case Wake is already closed, so that the caller calls Next again at once.
 func (w *Watcher) Next() (e Event, ok bool, err error) {
 	if w.converted != nil {
 		if e, ok, err = w.converted.next(); ok {
@@ -145,7 +149,8 @@ func (s *Selection) eventFor(source *watchcache.Event) (Event, bool) {
 	return selectedEvent(source, now, before)
 }
 
-// selectedEvent returns the event that a client gets, from whether the object is selected now and whether it was before.
+// selectedEvent returns the event that a client gets, from whether the object is selected now and whether it was
+// before.
 func selectedEvent(source *watchcache.Event, now, before bool) (Event, bool) {
 	e := Event{Source: source, Object: source.Object, Revision: source.Revision}
 	switch {
@@ -164,8 +169,8 @@ func selectedEvent(source *watchcache.Event, now, before bool) (Event, bool) {
 // Wake returns a channel that is closed when Next may have an event. It is valid until the next call of Next.
 func (w *Watcher) Wake() <-chan struct{} { return w.feed.Wake() }
 
-// Bookmark returns a revision up to which everything has been returned. There is no bookmark below the revision of the last event: a client that
-// continued from it would get that event twice.
+// Bookmark returns a revision up to which everything has been returned. There is no bookmark below the revision of the
+// last event: a client that continued from it would get that event twice.
 func (w *Watcher) Bookmark() (store.Revision, bool) {
 	rev := w.feed.Revision()
 	return rev, rev >= w.handed

@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// watchStore serves a watch on a kind that is not cached. It keeps the selected part of the state as long as the watch is open, because the store
-// does not report previous values. That memory is the price of working without a cache.
+// watchStore serves a watch on a kind that is not cached. It keeps the selected part of the state as long as the watch
+// is open, because the store does not report previous values. That memory is the price of working without a cache.
 func (s *Storage) watchStore(ctx context.Context, q WatchQuery) (*Watcher, error) {
 	start := q.Freshness
 	start.Exact = q.Revision > 0 && !q.Initial

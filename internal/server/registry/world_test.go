@@ -34,10 +34,10 @@ type watched struct {
 	pages   atomic.Int64
 }
 
-func (s *watched) List(ctx context.Context, prefix string, o store.ListOptions) (store.Page, error) {
-	page, err := s.LateLog.List(ctx, prefix, o)
-	s.pages.Add(1)
-	s.largest.Store(max(s.largest.Load(), int64(len(page.Entries))))
+func (w *watched) List(ctx context.Context, prefix string, o store.ListOptions) (store.Page, error) {
+	page, err := w.LateLog.List(ctx, prefix, o)
+	w.pages.Add(1)
+	w.largest.Store(max(w.largest.Load(), int64(len(page.Entries))))
 	return page, err
 }
 

@@ -23,6 +23,7 @@ func (r *Registry) forgetWrites() {
 	r.stalledAt.Store(0)
 }
 
-// Wrote returns the revision of the last change of the kind that this server has made, or zero. It is set before the change is acknowledged: a caller
-// that waits until it has seen that revision has seen every change that this server has acknowledged.
+// Wrote returns the revision of the last change of the kind that this server has made, or zero. It is set before the
+// change is acknowledged: a caller that waits until it has seen that revision has seen every change that this server
+// has acknowledged.
 func (s *Storage) Wrote() store.Revision { return store.Revision(s.wrote.Load()) }

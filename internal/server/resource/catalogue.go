@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Catalogue is the set of kinds that are served. It may change while it is in use, except for the kinds that it was made with, which are the built-in
-// ones: no exchange replaces or withdraws one of these, or takes one of their names.
+// Catalogue is the set of kinds that are served. It may change while it is in use, except for the kinds that it was
+// made with, which are the built-in ones: no exchange replaces or withdraws one of these, or takes one of their names.
 type Catalogue struct {
 	builtIn map[string]Names // by group
 
@@ -47,7 +47,8 @@ func NewCatalogue(kinds ...*Kind) (*Catalogue, error) {
 	return c, nil
 }
 
-// namesOf returns the names of kinds by group. Versions that are turned off count: they may be turned on at the next start.
+// namesOf returns the names of kinds by group. Versions that are turned off count: they may be turned on at the next
+// start.
 func namesOf(kinds []*Kind) map[string]Names {
 	all := map[string]Names{}
 	for _, k := range kinds {
@@ -64,8 +65,8 @@ func namesOf(kinds []*Kind) map[string]Names {
 // BuiltIn returns the names that built-in kinds have in a group. All callers share the slices.
 func (c *Catalogue) BuiltIn(group string) Names { return c.builtIn[group] }
 
-// Exchange replaces, in one step, the kinds that are served for a group and resource. They share an Identity; without kinds the resource is no longer
-// served. If it fails, nothing changes. Lives that none of the new kinds shares end.
+// Exchange replaces, in one step, the kinds that are served for a group and resource. They share an Identity; without
+// kinds the resource is no longer served. If it fails, nothing changes. Lives that none of the new kinds shares end.
 func (c *Catalogue) Exchange(r schema.GroupResource, kinds ...*Kind) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -120,7 +120,8 @@ func zeroText(t reflect.Type) string {
 	return ""
 }
 
-// Attributes implements Representation. It takes a few hundred nanoseconds for a pod; decoding takes twenty microseconds.
+// Attributes implements Representation. It takes a few hundred nanoseconds for a pod; decoding takes twenty
+// microseconds.
 func (s *structs) Attributes(stored []byte) (Attributes, error) {
 	if !s.own(stored) {
 		o, err := s.decodeOther(stored)

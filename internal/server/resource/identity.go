@@ -15,7 +15,9 @@ const (
 	StoredJSON
 )
 
-// Identity is what never changes of a kind as long as it is served: its name, and where and how its objects are stored. Kinds that share an Identity are the same kind at different times, or in different versions: they share objects, history and watches.
+// Identity is what never changes of a kind as long as it is served: its name, and where and how its objects are stored.
+// Kinds that share an Identity are the same kind at different times, or in different versions: they share objects,
+// history and watches.
 type Identity struct {
 	Group, Resource string
 	Namespaced      bool

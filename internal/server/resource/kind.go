@@ -11,8 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 )
 
-// Kind is the current description of a kind: a Description without its Go type, or one made from a CustomResourceDefinition. It never changes. If the
-// rules, columns or versions of a kind change, it gets a new Kind with the same Identity.
+// Kind is the current description of a kind: a Description without its Go type, or one made from a
+// CustomResourceDefinition. It never changes. If the rules, columns or versions of a kind change, it gets a new Kind
+// with the same Identity.
 type Kind struct {
 	*Identity
 	Representation
@@ -29,20 +30,24 @@ type Kind struct {
 	Columns                           []metav1.TableColumnDefinition
 	Actions                           []Action
 	Faces                             []*Face
-	// Fields are the fields that field selectors can use. Indexed ones are topics of watches. A later Kind of the same Identity has the same fields, in
-	// the same order, and perhaps more: objects that were read before do not have the values of these.
+	// Fields are the fields that field selectors can use. Indexed ones are topics of watches. A later Kind of the same
+	// Identity has the same fields, in the same order, and perhaps more: objects that were read before do not have the
+	// values of these.
 	Fields []Field
 
 	Name func(name string, prefix bool) []string
 	// ValidateMetaTwice says that updates validate the metadata twice.
 	ValidateMetaTwice bool
-	// Followed says that the API server itself follows the objects, and promises what it can only keep if they are cached.
+	// Followed says that the API server itself follows the objects, and promises what it can only keep if they are
+	// cached.
 	Followed bool
 	// FreeFinalizers allows any finalizer without a domain.
 	FreeFinalizers bool
-	// Topology returns the schema with which server-side apply merges objects. It is nil for kinds that are in the schema of the built-in ones.
+	// Topology returns the schema with which server-side apply merges objects. It is nil for kinds that are in the
+	// schema of the built-in ones.
 	Topology func() (managedfields.TypeConverter, error)
-	// Clean removes unknown fields from an object of a client, and returns errors for them. It is nil if decoding does so.
+	// Clean removes unknown fields from an object of a client, and returns errors for them. It is nil if decoding does
+	// so.
 	Clean         func(Object) (unknown []error, err error)
 	Default       func(Object)
 	Main          *RuleSet
@@ -56,9 +61,11 @@ type Kind struct {
 
 	// Edition distinguishes the forms that different Kinds of one Identity made. It is 0 for built-in kinds.
 	Edition uint32
-	// Life ends when a watch would have to show objects differently from this Kind. It is nil for kinds that never change.
+	// Life ends when a watch would have to show objects differently from this Kind. It is nil for kinds that never
+	// change.
 	Life *Life
-	// FieldLives end when a field, by its name in field selectors, can no longer be selected on. Fields of kinds that never change have none.
+	// FieldLives end when a field, by its name in field selectors, can no longer be selected on. Fields of kinds that
+	// never change have none.
 	FieldLives map[string]*Life
 }
 

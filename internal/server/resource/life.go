@@ -2,7 +2,8 @@ package resource
 
 import "context"
 
-// Life is the time during which watches may show objects as a Kind describes them. Kinds that describe them equally share one Life.
+// Life is the time during which watches may show objects as a Kind describes them. Kinds that describe them equally
+// share one Life.
 type Life struct {
 	ctx context.Context
 	end context.CancelFunc

@@ -52,7 +52,8 @@ func (k *Kind) OffersAt(p Place, verb string) bool {
 // Unstored reports whether the kind can only be created and is not stored, as reviews and bindings.
 func (k *Kind) Unstored() bool { return len(k.Verbs) == 1 && k.Verbs[0] == "create" }
 
-// Subresource is a path below an object: a view, the scale, or an action. At most one of View and Action is set; for the scale neither is.
+// Subresource is a path below an object: a view, the scale, or an action. At most one of View and Action is set; for
+// the scale neither is.
 type Subresource struct {
 	Name   string
 	Verbs  []string
@@ -122,8 +123,8 @@ var (
 	proxyMethods   = []string{http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete, http.MethodOptions, http.MethodHead, http.MethodPatch}
 )
 
-// Methods returns the HTTP methods of a connection. One with the verb delete is a proxy and has all methods. One with the verb create is a session,
-// which WebSockets begin with GET. All others only have GET.
+// Methods returns the HTTP methods of a connection. One with the verb delete is a proxy and has all methods. One with
+// the verb create is a session, which WebSockets begin with GET. All others only have GET.
 func (a *Action) Methods() []string {
 	switch {
 	case slices.Contains(a.Verbs, "delete"):

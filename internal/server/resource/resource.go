@@ -1,17 +1,19 @@
-// Package resource describes kinds of objects: their names, how they are stored, and the kind's own rules for creates, updates and deletes.
+// Package resource describes kinds of objects: their names, how they are stored, and the kind's own rules for creates,
+// updates and deletes.
 //
-// A kind is one Description, written in one place. Define converts it to a *Kind, which is all that the registry, the watch cache and the API server
-// use; nothing in those packages names a kind. The kinds of one API group are in one sub-package with a function Kinds. Package builtin combines the
-// groups.
+// A kind is one Description, written in one place. Define converts it to a *Kind, which is all that the registry, the
+// watch cache and the API server use; nothing in those packages names a kind. The kinds of one API group are in one
+// sub-package with a function Kinds. Package builtin combines the groups.
 //
 // A Description may rely on the following:
 //
 //   - Rules get objects that are not shared: they may modify obj, but never old.
-//   - The registry has validated and completed the object's metadata (name, namespace, uid, times, generation, finalizers,
-//     owner references, managed fields). Rules concern only what is special about the kind.
-//   - If an object has a status subresource, a create clears its status, an update of the main resource keeps the old status,
-//     and an update of the status keeps everything else. Rules run after that and may refine it.
-//   - Default runs on every object that a client sends, before all other rules, and again after a patch. It is idempotent.
+//   - The registry has validated and completed the object's metadata (name, namespace, uid, times, generation,
+//     finalizers, owner references, managed fields). Rules concern only what is special about the kind.
+//   - If an object has a status subresource, a create clears its status, an update of the main resource keeps the old
+//     status, and an update of the status keeps everything else. Rules run after that and may refine it.
+//   - Default runs on every object that a client sends, before all other rules, and again after a patch. It is
+//     idempotent.
 package resource
 
 import (
@@ -30,7 +32,8 @@ type Object interface {
 	runtime.Object
 }
 
-// Description describes one kind with its own Go type P (a pointer, such as *corev1.Pod). Only the first four fields are required.
+// Description describes one kind with its own Go type P (a pointer, such as *corev1.Pod). Only the first four fields
+// are required.
 type Description[P Object] struct {
 	Group    string
 	Version  string
@@ -43,8 +46,8 @@ type Description[P Object] struct {
 	ShortNames []string
 	Categories []string
 
-	// Prefix is the path below the store's root, by default the resource's name. Some kinds of Kubernetes have a different one for historical
-	// reasons.
+	// Prefix is the path below the store's root, by default the resource's name. Some kinds of Kubernetes have a
+	// different one for historical reasons.
 	Prefix string
 	// TTL makes objects expire, as events do.
 	TTL time.Duration
@@ -64,20 +67,21 @@ type Description[P Object] struct {
 	Rules Rules[P]
 	// Status, if not nil, adds the subresource "status" with its own rules.
 	Status *Rules[P]
-	// Views are further subresources through which a part of the object is read and updated, by name: "ephemeralcontainers", "resize", "approval",
-	// "finalize".
+	// Views are further subresources through which a part of the object is read and updated, by name:
+	// "ephemeralcontainers", "resize", "approval", "finalize".
 	Views map[string]View[P]
 	// Scale adds the subresource "scale".
 	Scale *Scale[P]
-	// Actions are subresources that take an object of another kind, or open a connection. Their implementations are registered with the server; they
-	// are named here for routes and discovery.
+	// Actions are subresources that take an object of another kind, or open a connection. Their implementations are
+	// registered with the server; they are named here for routes and discovery.
 	Actions []Action
 
 	// StatusOnCreate allows a create to set the status, as nodes do when they register.
 	StatusOnCreate bool
 	// Changed reports whether an update increases the generation; by default, whether the spec has changed.
 	Changed func(obj, old P) bool
-	// NoGeneration leaves metadata.generation alone. Otherwise the generation of a kind with a spec starts at 1 and counts changes of the spec.
+	// NoGeneration leaves metadata.generation alone. Otherwise the generation of a kind with a spec starts at 1 and
+	// counts changes of the spec.
 	NoGeneration bool
 	// UnconditionalUpdate allows an update without a resourceVersion.
 	UnconditionalUpdate bool
@@ -87,15 +91,18 @@ type Description[P Object] struct {
 	OrphanByDefault bool
 	// ReturnDeleted answers a delete with the object instead of a Status.
 	ReturnDeleted bool
-	// Graceful returns the grace period of a delete, given the requested one (nil if none was). If Graceful is nil or returns false, the object is
-	// deleted at once.
+	// Graceful returns the grace period of a delete, given the requested one (nil if none was). If Graceful is nil or
+	// returns false, the object is deleted at once.
 	Graceful func(obj P, requested *int64) (seconds int64, graceful bool)
-	// PrepareDelete is called on an object that has got its deletionTimestamp and stays because of its grace period or its finalizers.
+	// PrepareDelete is called on an object that has got its deletionTimestamp and stays because of its grace period or
+	// its finalizers.
 	PrepareDelete func(obj P)
-	// Held reports whether something other than metadata.finalizers keeps a deleted object, as a namespace's spec.finalizers do.
+	// Held reports whether something other than metadata.finalizers keeps a deleted object, as a namespace's
+	// spec.finalizers do.
 	Held func(obj P) bool
 
-	// NoVerbs are the usual verbs that the kind does not support: componentstatuses can only be read, reviews only created.
+	// NoVerbs are the usual verbs that the kind does not support: componentstatuses can only be read, reviews only
+	// created.
 	NoVerbs []string
 
 	// Fields are selectable fields besides metadata.name and metadata.namespace.
@@ -157,8 +164,8 @@ type Action struct {
 type Field struct {
 	// Label is its name in selectors.
 	Label string
-	// Path is the path to the value in JSON names ("spec.nodeName"). Alternatives are separated by "|"; the first value that is not empty counts. The
-	// value may be a string, a boolean or an integer. An empty Path means Label.
+	// Path is the path to the value in JSON names ("spec.nodeName"). Alternatives are separated by "|"; the first value
+	// that is not empty counts. The value may be a string, a boolean or an integer. An empty Path means Label.
 	Path string
 	// Indexed gives each value its own topic: a watch for one value costs nothing when other values change.
 	Indexed bool

@@ -52,8 +52,8 @@ func (r Rules[P]) erase() *RuleSet {
 	return s
 }
 
-// SeparateStatus makes updates of the main resource keep the status, and updates of the status keep everything else. A create clears the status
-// unless onCreate is true.
+// SeparateStatus makes updates of the main resource keep the status, and updates of the status keep everything else. A
+// create clears the status unless onCreate is true.
 func (k *Kind) SeparateStatus(onCreate bool) {
 	main, status := k.Main, k.Views["status"]
 	create, update := main.PrepareCreate, main.PrepareUpdate

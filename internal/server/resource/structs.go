@@ -176,8 +176,8 @@ func (k *Kind) GoType() reflect.Type {
 	return nil
 }
 
-// Message returns the protobuf message in stored bytes of the kind's own version. whole says that the message is the complete object, so that Restore
-// need not be called.
+// Message returns the protobuf message in stored bytes of the kind's own version. whole says that the message is the
+// complete object, so that Restore need not be called.
 func (k *Kind) Message(stored []byte) (message []byte, whole, ok bool) {
 	s, isStruct := k.Representation.(*structs)
 	if !isStruct || !s.own(stored) {

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Alike is a further version of a kind whose fields have the same names as the kind's. T is its Go type. It is Optional, as all versions are in
-// Kubernetes that are not stable.
+// Alike is a further version of a kind whose fields have the same names as the kind's. T is its Go type. It is
+// Optional, as all versions are in Kubernetes that are not stable.
 func Alike[P Object, T any, Q interface {
 	*T
 	runtime.Object
@@ -31,8 +31,9 @@ func Alike[P Object, T any, Q interface {
 	}
 }
 
-// Transcribe copies the fields of a struct, to which from points, into those of the same name of another struct, to which to points. Fields of one that the
-// other does not have are left alone. A pointer is like its value, and nil like the zero value. Values of the same type are shared.
+// Transcribe copies the fields of a struct, to which from points, into those of the same name of another struct, to
+// which to points. Fields of one that the other does not have are left alone. A pointer is like its value, and nil like
+// the zero value. Values of the same type are shared.
 func Transcribe(to, from any) {
 	transcribeParts(reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem())
 }

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// RunCompaction compacts the store once in each interval, so that history older than interval is forgotten. It runs until ctx ends or the store is
-// closed. An interval of zero means five minutes.
+// RunCompaction compacts the store once in each interval, so that history older than interval is forgotten. It runs
+// until ctx ends or the store is closed. An interval of zero means five minutes.
 //
-// Several servers may run it on one store. Each compacts only to a revision that it saw at least one interval ago, so no server loses history of its
-// own last interval. If a compaction fails, the next one covers it.
+// Several servers may run it on one store. Each compacts only to a revision that it saw at least one interval ago, so
+// no server loses history of its own last interval. If a compaction fails, the next one covers it.
 //
 // After a compaction, also one by another server, forgotten gets the revision before which the store keeps no states.
 func RunCompaction(ctx context.Context, s Store, interval time.Duration, forgotten func(Revision)) error {

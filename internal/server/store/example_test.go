@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/server/store/memory"
 )
 
-// A writer says which revision its new value is based on. If another writer was faster, the error carries the current entry, and the writer starts
-// again from that.
+// A writer says which revision its new value is based on. If another writer was faster, the error carries the current
+// entry, and the writer starts again from that.
 func Example() {
 	ctx := context.Background()
 	s := memory.New(memory.Options{})

@@ -5,8 +5,8 @@
 //
 //   - Durable: a write whose call returned without an error is there after a crash (the memory store's life is the
 //     process's).
-//   - Atomic: a compare-and-swap takes effect wholly or not at all, and of two that expect the same revision one wins. A
-//     create with conditions takes effect only if they hold at that moment.
+//   - Atomic: a compare-and-swap takes effect wholly or not at all, and of two that expect the same revision one wins.
+//     A create with conditions takes effect only if they hold at that moment.
 //   - Monotonic: revisions only grow; every write gets one that is greater than all before it.
 //   - Linearizable: Revision, and a Get or List that does not ask for a stale answer, see every write that was
 //     acknowledged before they were called.
@@ -103,13 +103,13 @@ type Entry struct {
 	Revision Revision
 	// Unreadable says why Value is missing although the key exists. Transform sets it.
 	Unreadable *UnreadableError
-	// Stale says that the Transformer would encode the value differently now, for example with a newer key. Writing the same value again brings it up
-	// to date.
+	// Stale says that the Transformer would encode the value differently now, for example with a newer key. Writing the
+	// same value again brings it up to date.
 	Stale bool
 }
 
-// Condition is what a Create may depend on: that the last change of another key is that of a revision, so that the key exists and has not been written
-// or deleted since.
+// Condition is what a Create may depend on: that the last change of another key is that of a revision, so that the key
+// exists and has not been written or deleted since.
 type Condition struct {
 	Key      string
 	Revision Revision
@@ -133,7 +133,8 @@ type Event struct {
 	Unreadable *UnreadableError
 }
 
-// Batch is a run of changes in order. With it, every change up to Revision has been delivered. A batch without events reports progress.
+// Batch is a run of changes in order. With it, every change up to Revision has been delivered. A batch without events
+// reports progress.
 type Batch struct {
 	Events   []Event
 	Revision Revision
@@ -151,13 +152,13 @@ type ListOptions struct {
 	From string
 	// Limit is the maximum number of entries in a page; zero means all.
 	Limit int
-	// Revision asks for the state right after that revision; zero means the current state. If the store does not have it, the error is ErrCompacted
-	// or ErrFuture.
+	// Revision asks for the state right after that revision; zero means the current state. If the store does not have
+	// it, the error is ErrCompacted or ErrFuture.
 	Revision Revision
 	// Stale allows an answer that lacks the newest writes, if that is cheaper. It is ignored if Revision is set.
 	Stale bool
-	// Uncounted says that the caller ignores Page.Remaining, which may then hold any number. Counting the entries after a page costs a walk through
-	// all of them.
+	// Uncounted says that the caller ignores Page.Remaining, which may then hold any number. Counting the entries after
+	// a page costs a walk through all of them.
 	Uncounted bool
 }
 
@@ -174,31 +175,33 @@ type Page struct {
 
 // Store is implemented by each kind of store. All methods may be called from any goroutine.
 type Store interface {
-	// Create writes a key that does not exist yet; otherwise it fails with ErrExists, or else with ErrCondition if a condition does not hold. If ttl is
-	// above zero, the entry expires. Create and Update do not keep value: the caller may use the slice again.
+	// Create writes a key that does not exist yet; otherwise it fails with ErrExists, or else with ErrCondition if a
+	// condition does not hold. If ttl is above zero, the entry expires. Create and Update do not keep value: the caller
+	// may use the slice again.
 	Create(ctx context.Context, key string, value []byte, ttl time.Duration, conditions ...Condition) (Revision, error)
 	// Get reads one key, or fails with ErrNotFound.
 	Get(ctx context.Context, key string, o GetOptions) (Entry, error)
 	// List reads the keys that begin with prefix.
 	List(ctx context.Context, prefix string, o ListOptions) (Page, error)
-	// Update replaces a key's value if its revision is expect; otherwise it fails with *ConflictError or ErrNotFound. A ttl above zero sets a new
-	// time to live; zero means that the entry no longer expires.
+	// Update replaces a key's value if its revision is expect; otherwise it fails with *ConflictError or ErrNotFound. A
+	// ttl above zero sets a new time to live; zero means that the entry no longer expires.
 	Update(ctx context.Context, key string, value []byte, expect Revision, ttl time.Duration) (Revision, error)
 	// Delete removes a key if its revision is expect; otherwise it fails with *ConflictError or ErrNotFound.
 	Delete(ctx context.Context, key string, expect Revision) (Revision, error)
-	// Watch passes every change below prefix after the given revision to sink, one batch at a time, until ctx ends, sink returns an error, or the
-	// store is lost. It returns the reason; an error of sink is returned unwrapped. If after is zero, the watch starts now. The first batch comes as
-	// soon as the watch is established, even if it is empty. If the watch cannot start or go on at its revision, the error is ErrCompacted or
-	// ErrFuture.
+	// Watch passes every change below prefix after the given revision to sink, one batch at a time, until ctx ends,
+	// sink returns an error, or the store is lost. It returns the reason; an error of sink is returned unwrapped. If
+	// after is zero, the watch starts now. The first batch comes as soon as the watch is established, even if it is
+	// empty. If the watch cannot start or go on at its revision, the error is ErrCompacted or ErrFuture.
 	Watch(ctx context.Context, prefix string, after Revision, sink func(Batch) error) error
 	// Revision returns the newest revision. The read is linearizable.
 	Revision(ctx context.Context) (Revision, error)
-	// Compact forgets the history before rev. Lists at rev and watches after rev still work. It fails with ErrCompacted if the store was already
-	// compacted to rev or later.
+	// Compact forgets the history before rev. Lists at rev and watches after rev still work. It fails with ErrCompacted
+	// if the store was already compacted to rev or later.
 	Compact(ctx context.Context, rev Revision) error
 	// Size returns the number of bytes that the store occupies on disk or in memory.
 	Size(ctx context.Context) (int64, error)
-	// Writable returns the reason why writes that need space are refused at the moment, usually ErrNoSpace, or nil. It answers from memory.
+	// Writable returns the reason why writes that need space are refused at the moment, usually ErrNoSpace, or nil. It
+	// answers from memory.
 	Writable() error
 	// Close stops everything that the store runs. Calls in progress and later calls fail with ErrClosed.
 	Close() error

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Transformer changes values on their way to a store and back, for example by encryption. Its methods may be called from any goroutine and must not
-// modify the value they are given. The key is passed so that it can be authenticated with the value: then the value of one key cannot be moved to
-// another.
+// Transformer changes values on their way to a store and back, for example by encryption. Its methods may be called
+// from any goroutine and must not modify the value they are given. The key is passed so that it can be authenticated
+// with the value: then the value of one key cannot be moved to another.
 type Transformer interface {
 	To(key string, value []byte) ([]byte, error)
 	// From reverses To. Stale says that To would now produce something else, so that the entry should be written again.
@@ -19,8 +19,8 @@ type Transformer interface {
 
 // Transform puts t between callers and s. If t is nil, it returns s itself.
 //
-// A value that From cannot read affects its own key only. Get and conflicts fail with an UnreadableError; pages and batches contain the key with an
-// UnreadableError instead of its value. Delete works as for any other key.
+// A value that From cannot read affects its own key only. Get and conflicts fail with an UnreadableError; pages and
+// batches contain the key with an UnreadableError instead of its value. Delete works as for any other key.
 func Transform(s Store, t Transformer) Store {
 	if t == nil {
 		return s

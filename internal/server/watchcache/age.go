@@ -17,11 +17,12 @@ const (
 	ageStep = 512
 )
 
-// ages remembers how far a history was at its last looks, the oldest first. Events need no times: those that were there at a look that is old enough
-// are too old. A look only comes later than it should, so that no event goes too early.
+// ages remembers how far a history was at its last looks, the oldest first. Events need no times: those that were there
+// at a look that is old enough are too old. A look only comes later than it should, so that no event goes too early.
 type ages []store.Revision
 
-// look remembers that the history has reached rev. Of n looks it returns the oldest, and zero until there were that many.
+// look remembers that the history has reached rev. Of n looks it returns the oldest, and zero until there were that
+// many.
 func (a *ages) look(rev store.Revision, n int) store.Revision {
 	*a = append(*a, rev)
 	if len(*a) <= n {

@@ -20,18 +20,20 @@ type Options struct {
 	Root string
 	// Logger receives messages about fills and about a lost log; nil means discard.
 	Logger *slog.Logger
-	// WindowEvents and WindowBytes bound each kind's history, unless the kind sets its own bounds. Zero means 100,000 events and 32 MiB. WindowBytes
-	// counts only what the history alone keeps alive: old versions of objects.
+	// WindowEvents and WindowBytes bound each kind's history, unless the kind sets its own bounds. Zero means 100,000
+	// events and 32 MiB. WindowBytes counts only what the history alone keeps alive: old versions of objects.
 	WindowEvents int
 	WindowBytes  int
-	// WindowAge bounds each kind's history as well, but the newest events of a kind stay however old they are. Zero means five minutes, which is how long
-	// Kubernetes keeps past states.
+	// WindowAge bounds each kind's history as well, but the newest events of a kind stay however old they are. Zero
+	// means five minutes, which is how long Kubernetes keeps past states.
 	WindowAge time.Duration
 	// FormBudget bounds the bytes of the forms of all kinds. Zero means 96 MiB; if it is negative, no forms are kept.
 	FormBudget int
-	// PageSize is the number of entries in each list while the cache is filled. If zero, it depends on the size of the entries.
+	// PageSize is the number of entries in each list while the cache is filled. If zero, it depends on the size of the
+	// entries.
 	PageSize int
-	// Backoff returns how long to wait after the n-th consecutive failure; n starts at 1. If nil, the time doubles from 50 ms to 5 s, with jitter.
+	// Backoff returns how long to wait after the n-th consecutive failure; n starts at 1. If nil, the time doubles from
+	// 50 ms to 5 s, with jitter.
 	Backoff func(n int) time.Duration
 }
 
@@ -110,8 +112,8 @@ func New(s store.Store, o Options) *Cache {
 	return c
 }
 
-// Add adds a kind and does not wait until it is filled. Run fills it: in the first fill if that has not started, otherwise while it follows the log.
-// The prefix of one kind must not contain that of another.
+// Add adds a kind and does not wait until it is filled. Run fills it: in the first fill if that has not started,
+// otherwise while it follows the log. The prefix of one kind must not contain that of another.
 func (c *Cache) Add(o KindOptions) (*Kind, error) {
 	if err := o.check(c.options.Root); err != nil {
 		return nil, err
@@ -184,8 +186,8 @@ func (c *Cache) WaitFor(ctx context.Context, rev store.Revision) error {
 	return c.reached.wait(ctx, rev)
 }
 
-// Fresh asks the store for its revision, waits until the cache has reached it, and returns it. What is read from the cache afterwards includes every
-// write that was acknowledged before the call. It fails if the store does not answer.
+// Fresh asks the store for its revision, waits until the cache has reached it, and returns it. What is read from the
+// cache afterwards includes every write that was acknowledged before the call. It fails if the store does not answer.
 func (c *Cache) Fresh(ctx context.Context) (store.Revision, error) {
 	rev, err := c.Newest(ctx)
 	if err != nil {
@@ -194,8 +196,8 @@ func (c *Cache) Fresh(ctx context.Context) (store.Revision, error) {
 	return rev, c.WaitFor(ctx, rev)
 }
 
-// Newest asks the store for its revision. Concurrent callers share a request. If the answer is lower than what the cache had reached before, the store
-// was restored: the call fails, and the cache is filled again.
+// Newest asks the store for its revision. Concurrent callers share a request. If the answer is lower than what the
+// cache had reached before, the store was restored: the call fails, and the cache is filled again.
 func (c *Cache) Newest(ctx context.Context) (store.Revision, error) {
 	reached := c.Revision()
 	rev, err := c.newest.ask(ctx, c.store.Revision)
@@ -212,7 +214,8 @@ func (c *Cache) Newest(ctx context.Context) (store.Revision, error) {
 	return rev, nil
 }
 
-// OnReplaced has f called when the store went back to an older state, before the cache shows that: revisions that were noted before mean nothing any more.
+// OnReplaced has f called when the store went back to an older state, before the cache shows that: revisions that were
+// noted before mean nothing any more.
 func (c *Cache) OnReplaced(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

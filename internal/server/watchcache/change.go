@@ -110,8 +110,9 @@ func (k *Kind) event(t EventType, o, previous *Object, rev store.Revision) *Even
 	return e
 }
 
-// install replaces the state with a fill at rev. All cursors find end, because the events between the old state and the fill are unknown. Changes that
-// arrived while the kind was waiting for its fill are applied on top, if the log was not lost since.
+// install replaces the state with a fill at rev. All cursors find end, because the events between the old state and the
+// fill are unknown. Changes that arrived while the kind was waiting for its fill are applied on top, if the log was not
+// lost since.
 func (k *Kind) install(state tree, unreadable unreadable, rev store.Revision, end *link, logHeld bool) {
 	var sleepers []chan struct{}
 	defer func() { wakeAll(sleepers) }()

@@ -9,15 +9,15 @@ import (
 
 var errCursorClosed = errors.New("cursor is closed")
 
-// Cursor is one watch: a place in the history of a kind. It has no buffer and no goroutine; its owner reads as fast as it can. The owner must close
-// it. Only one goroutine may use it at a time.
+// Cursor is one watch: a place in the history of a kind. It has no buffer and no goroutine; its owner reads as fast as
+// it can. The owner must close it. Only one goroutine may use it at a time.
 type Cursor struct {
 	kind    *Kind
 	history *history
 	topic   Topic
 	at      *link // the last link read
-	// topicList is the topic's own list, once the cursor has caught up and follows it. Until then, and if the topic has no list, the cursor follows
-	// the list of all events and skips those that do not match the topic.
+	// topicList is the topic's own list, once the cursor has caught up and follows it. Until then, and if the topic has
+	// no list, the cursor follows the list of all events and skips those that do not match the topic.
 	topicList *topicList
 	direct    bool // whether it already follows its final list
 	closed    bool
@@ -69,8 +69,8 @@ func (c *Cursor) Next() (ev *Event, ok bool, err error) {
 	return nil, false, c.err
 }
 
-// Wake returns a channel that is closed when the caller should call Next again. Call it after Next returned no event, and do not keep the channel
-// across a call of Next.
+// Wake returns a channel that is closed when the caller should call Next again. Call it after Next returned no event,
+// and do not keep the channel across a call of Next.
 func (c *Cursor) Wake() <-chan struct{} {
 	if c.err != nil {
 		return closed
@@ -118,7 +118,8 @@ func (c *Cursor) fail(err error) {
 	c.release()
 }
 
-// release leaves the topic's list and the place in the history, so that a cursor that is never closed keeps nothing alive.
+// release leaves the topic's list and the place in the history, so that a cursor that is never closed keeps nothing
+// alive.
 func (c *Cursor) release() {
 	if c.topicList != nil {
 		c.kind.mu.Lock()

@@ -15,8 +15,8 @@ var (
 	ErrFuture = errors.New("revision is newer than the watch cache")
 	// ErrRefilled ends cursors when the log was lost and the state was read again: the events in between are unknown.
 	ErrRefilled = errors.New("watch cache was refilled")
-	// ErrReplaced is an ErrRefilled: the store is at a lower revision than before, as after it was restored from a backup. Revisions that were read
-	// before mean nothing any more.
+	// ErrReplaced is an ErrRefilled: the store is at a lower revision than before, as after it was restored from a
+	// backup. Revisions that were read before mean nothing any more.
 	ErrReplaced = fmt.Errorf("the store went back to an older state: %w", ErrRefilled)
 	// ErrGone says that the kind was removed.
 	ErrGone = errors.New("kind was removed from the watch cache")

@@ -14,7 +14,8 @@ const (
 // String implements fmt.Stringer.
 func (t EventType) String() string { return [...]string{"Added", "Modified", "Deleted"}[t] }
 
-// eventOverhead is the memory of an event besides the value that it keeps alive: the event, its link, its place in the window, and the old object.
+// eventOverhead is the memory of an event besides the value that it keeps alive: the event, its link, its place in the
+// window, and the old object.
 const eventOverhead = 288
 
 // Event is one change of one object. It is immutable; all watches share it.

@@ -45,8 +45,8 @@ func (c *Cache) fill(ctx context.Context) error {
 	return nil
 }
 
-// fillNew reads the state of new kinds while the log is being followed. The list is newer than every batch that was applied before the kind was
-// added. Changes that arrive after that are kept until the list is there.
+// fillNew reads the state of new kinds while the log is being followed. The list is newer than every batch that was
+// applied before the kind was added. Changes that arrive after that are kept until the list is there.
 func (c *Cache) fillNew(ctx context.Context) error {
 	for _, k := range c.Kinds() {
 		if k.Ready() {
@@ -62,8 +62,8 @@ func (c *Cache) fillNew(ctx context.Context) error {
 	return nil
 }
 
-// The first page of a fill has this many entries; later pages grow up to this many bytes or entries. Two pages are in memory at the same time, and
-// about twice as much may wait for the garbage collector.
+// The first page of a fill has this many entries; later pages grow up to this many bytes or entries. Two pages are in
+// memory at the same time, and about twice as much may wait for the garbage collector.
 const (
 	firstPage    = 500
 	pageBytes    = 4 << 20
@@ -80,7 +80,8 @@ func (c *Cache) nextPage(p store.Page) int {
 	return cmp.Or(c.options.PageSize, max(smallestPage, min(largestPage, len(p.Entries)*pageBytes/bytes)))
 }
 
-// list reads the kind's state at rev; zero means the newest. Objects that have not changed since the last fill are kept as they are.
+// list reads the kind's state at rev; zero means the newest. Objects that have not changed since the last fill are kept
+// as they are.
 func (k *Kind) list(ctx context.Context, rev store.Revision) (tree, unreadable, store.Revision, error) {
 	f := filling{kind: k, old: k.Snapshot(), state: newTree()}
 	at, err := store.Scan(ctx, k.cache.store, k.options.Prefix, rev, f.takeLent)
@@ -118,7 +119,8 @@ func (k *Kind) listPages(ctx context.Context, rev store.Revision, f *filling) (t
 	}
 }
 
-// filling is the state of a kind while it is read. Values are packed at once, because unpacked the whole state may take several times the memory.
+// filling is the state of a kind while it is read. Values are packed at once, because unpacked the whole state may take
+// several times the memory.
 type filling struct {
 	kind *Kind
 	old  Snapshot
@@ -179,8 +181,8 @@ func (f *filling) take(entries []store.Entry, p *packer, lent bool) {
 	}
 }
 
-// unchanged returns the known object that is identical to the entry, otherwise a new one. Comparing the revision is not enough: the store may have been
-// replaced by another one.
+// unchanged returns the known object that is identical to the entry, otherwise a new one. Comparing the revision is not
+// enough: the store may have been replaced by another one.
 func (k *Kind) unchanged(old Snapshot, e store.Entry) (o *Object, known bool) {
 	if o, known = old.Get(e.Key); known && o.Revision == e.Revision && string(o.Value()) == string(e.Value) {
 		return o, true

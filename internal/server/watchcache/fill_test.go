@@ -189,8 +189,8 @@ func TestStoreThatWasReplacedByAnotherIsReadAgain(t *testing.T) {
 // swappable is a store that can be replaced by another while nobody uses it.
 type swappable struct{ store.Store }
 
-// restorable is a store that can be replaced by another while it is watched, and whose watches then are silent, as those of etcd: a restored etcd does
-// not refuse to watch from a revision that it has not reached.
+// restorable is a store that can be replaced by another while it is watched, and whose watches then are silent, as
+// those of etcd: a restored etcd does not refuse to watch from a revision that it has not reached.
 type restorable struct{ swappable }
 
 func (s *restorable) Watch(ctx context.Context, prefix string, after store.Revision, sink func(store.Batch) error) error {

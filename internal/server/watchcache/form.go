@@ -8,7 +8,8 @@ import (
 // Slots is the number of forms that an object or an event may have in one edition.
 const Slots = 8
 
-// forms are the encoded forms of one object or event, in tables by edition. Most objects have none, so a table is made only when it is needed.
+// forms are the encoded forms of one object or event, in tables by edition. Most objects have none, so a table is made
+// only when it is needed.
 type forms struct {
 	budget *formBudget // nil outside of a cache: then no form is kept
 	table  atomic.Pointer[formTable]
@@ -113,8 +114,8 @@ func (fs *forms) drop() {
 	}
 }
 
-// formBudget bounds the bytes of all forms of a cache with the CLOCK algorithm: a hand goes round the forms. A form that was used since the hand last
-// passed is spared once; the others are dropped.
+// formBudget bounds the bytes of all forms of a cache with the CLOCK algorithm: a hand goes round the forms. A form
+// that was used since the hand last passed is spared once; the others are dropped.
 type formBudget struct {
 	limit int
 
@@ -174,8 +175,8 @@ func (b *formBudget) unlinkLocked(f *form) {
 	f.home.CompareAndSwap(f, nil)
 }
 
-// dropUnused drops the forms that were not used since its last call. Forms that a burst of changes left behind are dropped; forms that lists use
-// again stay. It holds the lock for a few forms at a time.
+// dropUnused drops the forms that were not used since its last call. Forms that a burst of changes left behind are
+// dropped; forms that lists use again stay. It holds the lock for a few forms at a time.
 func (b *formBudget) dropUnused() {
 	for left := b.len(); left > 0; left -= dropStep {
 		b.mu.Lock()

@@ -10,7 +10,8 @@ import (
 	"github.com/millrace/millrace/internal/server/store"
 )
 
-// frontier is a growing revision, and the goroutines that wait for it. An advance wakes only those whose revision has been reached.
+// frontier is a growing revision, and the goroutines that wait for it. An advance wakes only those whose revision has
+// been reached.
 type frontier struct {
 	rev atomic.Int64
 

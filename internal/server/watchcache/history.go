@@ -6,11 +6,12 @@ import (
 	"github.com/millrace/millrace/internal/server/store"
 )
 
-// minEvents stay in a window however large they are: otherwise a huge object would be dropped before a watch could read it.
+// minEvents stay in a window however large they are: otherwise a huge object would be dropped before a watch could read
+// it.
 const minEvents = 64
 
-// history is a kind's window of recent events, from one fill of the kind to the next. Its kind's mutex guards all of it; cursors follow the links
-// without a lock.
+// history is a kind's window of recent events, from one fill of the kind to the next. Its kind's mutex guards all of
+// it; cursors follow the links without a lock.
 type history struct {
 	// since is the oldest revision that a cursor may start from: everything after it is in the window.
 	since store.Revision

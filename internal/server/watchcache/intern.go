@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// The size of an interner: two generations of this many values. A value that appears less often is forgotten, which costs only another copy of it.
+// The size of an interner: two generations of this many values. A value that appears less often is forgotten, which
+// costs only another copy of it.
 const (
 	internStrings = 16 << 10
 	internSets    = 8 << 10
@@ -14,7 +15,8 @@ const (
 	internLongest = 128
 )
 
-// interner replaces equal strings and equal label sets by one copy. What it returns never points into its caller's memory.
+// interner replaces equal strings and equal label sets by one copy. What it returns never points into its caller's
+// memory.
 type interner struct {
 	mu      sync.Mutex
 	strings generations[string]

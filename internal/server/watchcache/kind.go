@@ -23,8 +23,9 @@ type KindOptions struct {
 	Indexed []int
 	// Namespaced says that keys consist of prefix, namespace, slash and name; otherwise of prefix and name.
 	Namespaced bool
-	// Attributes reads labels and fields from stored bytes. It is called once for each version of an object, from several goroutines while the kind is
-	// filled. Its result may point into value. Nil means that objects have no attributes. If it fails, the object is kept without attributes.
+	// Attributes reads labels and fields from stored bytes. It is called once for each version of an object, from
+	// several goroutines while the kind is filled. Its result may point into value. Nil means that objects have no
+	// attributes. If it fails, the object is kept without attributes.
 	Attributes func(key string, value []byte) (Attributes, error)
 	// WindowEvents and WindowBytes bound the history; zero means the bounds in the cache's Options.
 	WindowEvents int
@@ -58,8 +59,8 @@ type Kind struct {
 	events          atomic.Int64
 	unreadableCount atomic.Int64 // the number of values or attributes that cannot be read
 
-	// mu guards the fields below. It is held briefly, for a change or for a read of the tree. While it is held, only the form budget's lock may be
-	// taken.
+	// mu guards the fields below. It is held briefly, for a change or for a read of the tree. While it is held, only
+	// the form budget's lock may be taken.
 	mu    sync.Mutex
 	state tree
 	// unreadable are the keys whose value cannot be read. They are not in state.
@@ -70,7 +71,8 @@ type Kind struct {
 	end        *link    // why there will be no more events, or nil
 	past       past
 	pending    []change // changes that arrived before the kind was filled
-	// packedAt is the number of events when values were last packed. unpacked says that some values were left unpacked then.
+	// packedAt is the number of events when values were last packed. unpacked says that some values were left unpacked
+	// then.
 	packedAt int64
 	unpacked bool
 
@@ -137,7 +139,8 @@ func (k *Kind) snapshotLocked(reached store.Revision) Snapshot {
 	return Snapshot{state: k.frozen, rev: max(reached, k.rev)}
 }
 
-// Watch returns a cursor for the topic's events after from. If from is beyond the cache's revision, events up to from are skipped.
+// Watch returns a cursor for the topic's events after from. If from is beyond the cache's revision, events up to from
+// are skipped.
 func (k *Kind) Watch(from store.Revision, topic Topic) (*Cursor, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

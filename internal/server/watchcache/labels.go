@@ -10,7 +10,8 @@ import (
 // Label is one label of an object.
 type Label struct{ Key, Value string }
 
-// Labels are an object's labels. The zero value has none. Objects with equal labels share one set, as the pods of a ReplicaSet do.
+// Labels are an object's labels. The zero value has none. Objects with equal labels share one set, as the pods of a
+// ReplicaSet do.
 type Labels struct{ set *labelSet }
 
 type labelSet struct{ labels []Label }

@@ -2,19 +2,19 @@ package watchcache
 
 import "sync/atomic"
 
-// link is one place in a list of events. A cursor stands on the last link that it has read; what it has not read follows. Only the writer sets next:
-// once from nil to the next link, and later perhaps to one of the ends below.
+// link is one place in a list of events. A cursor stands on the last link that it has read; what it has not read
+// follows. Only the writer sets next: once from nil to the next link, and later perhaps to one of the ends below.
 //
-// The pointer to the event is cleared when the event leaves the window. So an idle or slow cursor that stands on the link keeps the link alive, but
-// no event.
+// The pointer to the event is cleared when the event leaves the window. So an idle or slow cursor that stands on the
+// link keeps the link alive, but no event.
 type link struct {
 	next  atomic.Pointer[link]
 	event atomic.Pointer[Event]
 	wake  atomic.Pointer[wake]
 }
 
-// wake is a channel that is closed when its link gets a successor. All cursors that wait on a link share it; a link on which none waits has no
-// channel.
+// wake is a channel that is closed when its link gets a successor. All cursors that wait on a link share it; a link on
+// which none waits has no channel.
 type wake struct{ ch chan struct{} }
 
 // The ends of a list.
@@ -49,8 +49,8 @@ var closed = func() chan struct{} {
 	return ch
 }()
 
-// wakeChannel returns a channel that is closed once the link has a successor. The writer looks for the channel after it has set next, and we look at
-// next after we have set the channel, so at least one of us sees the other.
+// wakeChannel returns a channel that is closed once the link has a successor. The writer looks for the channel after it
+// has set next, and we look at next after we have set the channel, so at least one of us sees the other.
 func (l *link) wakeChannel() <-chan struct{} {
 	if l.next.Load() != nil {
 		return closed

@@ -10,7 +10,8 @@ import (
 	"github.com/millrace/millrace/internal/server/watchcache"
 )
 
-// TestCursorOutsideTheWindowKeepsNothingAlive tests cursors that are too slow, and cursors that have nothing to read for a long time.
+// TestCursorOutsideTheWindowKeepsNothingAlive tests cursors that are too slow, and cursors that have nothing to read
+// for a long time.
 func TestCursorOutsideTheWindowKeepsNothingAlive(t *testing.T) {
 	w := build(t, watchcache.Options{WindowEvents: 100}, memory.Options{})
 	w.start()

@@ -39,8 +39,8 @@ type Object struct {
 	incompressible bool        // packing did not make it smaller; only the packing goroutine uses this
 }
 
-// NewObject makes an object from an entry that was read directly from the store: because its kind is not cached, or because its revision has left the
-// window. Its forms are not kept. If its attributes cannot be read, it has none.
+// NewObject makes an object from an entry that was read directly from the store: because its kind is not cached, or
+// because its revision has left the window. Its forms are not kept. If its attributes cannot be read, it has none.
 func NewObject(o KindOptions, e store.Entry) *Object {
 	var a Attributes
 	if o.Attributes != nil {
@@ -51,7 +51,8 @@ func NewObject(o KindOptions, e store.Entry) *Object {
 	return newObject(o, e, a, nil)
 }
 
-// newObject keeps an entry's value without a copy, unless it is part of a larger allocation than a copy would need, with rounding included.
+// newObject keeps an entry's value without a copy, unless it is part of a larger allocation than a copy would need,
+// with rounding included.
 func newObject(k KindOptions, e store.Entry, a Attributes, budget *formBudget) *Object {
 	value := e.Value
 	if cap(value)-len(value) > 64+len(value)/4 {
@@ -100,9 +101,9 @@ func (o *Object) Namespace() string {
 // Name returns the object's name: the last part of the key.
 func (o *Object) Name() string { return o.Key[o.slash:] }
 
-// Form returns the object in one encoded form. An edition stands for a version of the kind and for how the kind was defined at the time; each edition
-// has forms of its own. A form is made when it is first requested; concurrent callers wait for it. If build fails, nothing is kept. Build may ask for
-// another form of the same object.
+// Form returns the object in one encoded form. An edition stands for a version of the kind and for how the kind was
+// defined at the time; each edition has forms of its own. A form is made when it is first requested; concurrent callers
+// wait for it. If build fails, nothing is kept. Build may ask for another form of the same object.
 func (o *Object) Form(edition uint32, slot int, build func() ([]byte, error)) ([]byte, error) {
 	return o.forms.get(edition, slot, build)
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// Values that were not read lately are packed: they are kept as the difference from a similar value. Objects of a kind are mostly made by few clients
-// from few templates, and neighbours by key mostly come from the same template. A server with 100,000 pods of one template, 5.5 KB each, takes 128
-// MiB instead of 1,098. Reading a packed value costs a few microseconds and does not unpack it permanently: lists read everything, and would
-// otherwise leave nothing packed.
+// Values that were not read lately are packed: they are kept as the difference from a similar value. Objects of a kind
+// are mostly made by few clients from few templates, and neighbours by key mostly come from the same template. A server
+// with 100,000 pods of one template, 5.5 KB each, takes 128 MiB instead of 1,098. Reading a packed value costs a few
+// microseconds and does not unpack it permanently: lists read everything, and would otherwise leave nothing packed.
 //
-// Compressing blocks of neighbours would save as much, but reading one value would unpack its whole block. Compressing each value by itself would not
-// use that they are alike.
+// Compressing blocks of neighbours would save as much, but reading one value would unpack its whole block. Compressing
+// each value by itself would not use that they are alike.
 
 // body is a value: either as it is, or as the difference from a model.
 type body struct {
@@ -60,7 +60,8 @@ const (
 	// packStep is how many values are packed before the goroutine yields the processor.
 	packStep = 128
 	packGap  = time.Millisecond
-	// minPastPacked: smaller values are not packed once they are outdated. They leave the window soon, and there are many of them.
+	// minPastPacked: smaller values are not packed once they are outdated. They leave the window soon, and there are
+	// many of them.
 	minPastPacked = 16 << 10
 )
 
@@ -73,7 +74,8 @@ func (c *Cache) packAll(ctx context.Context) {
 	}
 }
 
-// pack packs the values that were not read since its last call: those of the newest state, and the large ones that events keep in the window.
+// pack packs the values that were not read since its last call: those of the newest state, and the large ones that
+// events keep in the window.
 func (k *Kind) pack(ctx context.Context) {
 	s := k.Snapshot()
 	k.mu.Lock()
@@ -103,7 +105,8 @@ func (k *Kind) pack(ctx context.Context) {
 	k.mu.Unlock()
 }
 
-// packable returns the objects of a state that may be packed, and then the outdated ones, each with the newest version in the window.
+// packable returns the objects of a state that may be packed, and then the outdated ones, each with the newest version
+// in the window.
 func (k *Kind) packable(s Snapshot) iter.Seq2[*Object, *Object] {
 	return func(yield func(o, newest *Object) bool) {
 		for o := range s.Range("", "") {
@@ -158,7 +161,8 @@ type writingModel struct {
 	writer *s2.Dict // made when it is needed
 }
 
-// pack packs an object's value if that saves enough. It reports whether it had to try. An outdated object comes with the newest version of it.
+// pack packs an object's value if that saves enough. It reports whether it had to try. An outdated object comes with
+// the newest version of it.
 func (p *packer) pack(o, newest *Object) bool {
 	if newest != nil && o.body.Load().model == nil && !o.incompressible {
 		p.follow(newest)
@@ -203,8 +207,8 @@ func (p *packer) follow(o *Object) {
 	}
 }
 
-// These bound the time that a fill spends on values that resemble no other: after missesInARow of them only one in triedAfterMisses is tried, until
-// one fits. The rest are tried later, when they have not been read for a while.
+// These bound the time that a fill spends on values that resemble no other: after missesInARow of them only one in
+// triedAfterMisses is tried, until one fits. The rest are tried later, when they have not been read for a while.
 const missesInARow, triedAfterMisses = 16, 32
 
 // packEarly packs a value that was just filled, unless the values before it show that packing saves nothing.
@@ -235,8 +239,8 @@ func (p *packer) addModel(m *model) {
 	p.models = slices.Insert(p.models, 0, w)
 }
 
-// bestModel finds the model with the smallest difference; none if that exceeds three quarters of the value. The model fits if the difference is at
-// most a quarter of the value.
+// bestModel finds the model with the smallest difference; none if that exceeds three quarters of the value. The model
+// fits if the difference is at most a quarter of the value.
 func (p *packer) bestModel(value []byte) (best body, fits bool) {
 	size := len(value) * 3 / 4
 	for i := range p.models {

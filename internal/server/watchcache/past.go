@@ -7,7 +7,8 @@ import (
 	"github.com/millrace/millrace/internal/server/store"
 )
 
-// pastKept is how many past states a kind remembers: a client that lists in pages asks for the same state again and again.
+// pastKept is how many past states a kind remembers: a client that lists in pages asks for the same state again and
+// again.
 const pastKept = 4
 
 // past are the states that were requested, the most recent first. It keeps no object alive that has left the window.
@@ -33,8 +34,8 @@ func (p *past) forgetBefore(since store.Revision) {
 	*p = slices.DeleteFunc(*p, func(s Snapshot) bool { return s.rev < since })
 }
 
-// Compacted tells the cache that the store keeps no states from before rev. SnapshotAt then refuses them, even if the window reaches back to them:
-// the answer must not depend on which server a client asks. Watches are not affected.
+// Compacted tells the cache that the store keeps no states from before rev. SnapshotAt then refuses them, even if the
+// window reaches back to them: the answer must not depend on which server a client asks. Watches are not affected.
 func (c *Cache) Compacted(rev store.Revision) {
 	for {
 		have := c.compacted.Load()
@@ -44,8 +45,8 @@ func (c *Cache) Compacted(rev store.Revision) {
 	}
 }
 
-// SnapshotAt returns the state right after rev, which must be inside the window. It starts with the newest state, or with a remembered one, and
-// undoes the later events. That takes time in proportion to their number, and holds no lock.
+// SnapshotAt returns the state right after rev, which must be inside the window. It starts with the newest state, or
+// with a remembered one, and undoes the later events. That takes time in proportion to their number, and holds no lock.
 func (k *Kind) SnapshotAt(rev store.Revision) (Snapshot, error) {
 	s, h, at, err := k.nearestState(rev)
 	if err != nil {
@@ -67,8 +68,8 @@ func (k *Kind) SnapshotAt(rev store.Revision) (Snapshot, error) {
 	return s, nil
 }
 
-// nearestState returns the oldest known state that is not older than rev, and the link before the first event to undo; the link is nil if the state is
-// the requested one.
+// nearestState returns the oldest known state that is not older than rev, and the link before the first event to undo;
+// the link is nil if the state is the requested one.
 func (k *Kind) nearestState(rev store.Revision) (Snapshot, *history, *link, error) {
 	reached := k.cache.Revision()
 	k.mu.Lock()

@@ -14,8 +14,8 @@ import (
 // formInterval is how often unused forms are dropped. A form is dropped once it was not used for one to two times that.
 const formInterval = 15 * time.Second
 
-// Run fills the cache and keeps it up to date until ctx ends. If the store is lost, Run resumes the log where it was lost, if possible; otherwise it
-// refills the cache. It may be called once.
+// Run fills the cache and keeps it up to date until ctx ends. If the store is lost, Run resumes the log where it was
+// lost, if possible; otherwise it refills the cache. It may be called once.
 func (c *Cache) Run(ctx context.Context) error {
 	if c.running.Swap(true) {
 		return errors.New("watch cache runs already")
@@ -56,7 +56,8 @@ func (c *Cache) Run(ctx context.Context) error {
 	}
 }
 
-// attach makes the cache ready to follow the log: from where it is, if the log can be resumed there, otherwise by a fill.
+// attach makes the cache ready to follow the log: from where it is, if the log can be resumed there, otherwise by a
+// fill.
 func (c *Cache) attach(ctx context.Context, lost error) error {
 	if !c.Ready() || errors.Is(lost, store.ErrCompacted) || errors.Is(lost, store.ErrFuture) {
 		return c.fill(ctx)
@@ -97,8 +98,8 @@ func (c *Cache) follow(ctx context.Context) error {
 	return lost
 }
 
-// quiet is how long the log may bring nothing before the store is asked whether it is still the same one. A watch that a restored store took over can be
-// silent for ever: it waits for a revision that comes much later.
+// quiet is how long the log may bring nothing before the store is asked whether it is still the same one. A watch that
+// a restored store took over can be silent for ever: it waits for a revision that comes much later.
 const quiet = 10 * time.Second
 
 // listen asks the store for its revision whenever the log was quiet, until ctx ends.

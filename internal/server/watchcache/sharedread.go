@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/internal/server/store"
 )
 
-// sharedRead lets concurrent callers share one request for the store's revision. An answer is valid only for callers that came before its request was
-// sent, so a caller that comes while a request is in flight waits for the next one.
+// sharedRead lets concurrent callers share one request for the store's revision. An answer is valid only for callers
+// that came before its request was sent, so a caller that comes while a request is in flight waits for the next one.
 type sharedRead struct {
 	mu   sync.Mutex
 	busy bool
@@ -24,11 +24,11 @@ type answer struct {
 	abandoned bool
 }
 
-func (q *sharedRead) ask(ctx context.Context, ask func(context.Context) (store.Revision, error)) (store.Revision, error) {
+func (s *sharedRead) ask(ctx context.Context, ask func(context.Context) (store.Revision, error)) (store.Revision, error) {
 	for {
-		a, mine := q.join()
+		a, mine := s.join()
 		if mine {
-			return q.lead(ctx, a, ask)
+			return s.lead(ctx, a, ask)
 		}
 		select {
 		case <-a.done:
@@ -42,55 +42,55 @@ func (q *sharedRead) ask(ctx context.Context, ask func(context.Context) (store.R
 }
 
 // join returns the next answer, and whether the caller has to send the request for it.
-func (q *sharedRead) join() (a *answer, mine bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.next != nil {
-		return q.next, false
+func (s *sharedRead) join() (a *answer, mine bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next != nil {
+		return s.next, false
 	}
-	q.next = &answer{mayAsk: make(chan struct{}), done: make(chan struct{})}
-	if !q.busy {
-		q.startLocked()
+	s.next = &answer{mayAsk: make(chan struct{}), done: make(chan struct{})}
+	if !s.busy {
+		s.startLocked()
 	}
-	return q.next, true
+	return s.next, true
 }
 
 // startLocked lets one of the waiting callers ask the store.
-func (q *sharedRead) startLocked() {
-	q.busy = q.next != nil
-	if q.busy {
-		close(q.next.mayAsk)
+func (s *sharedRead) startLocked() {
+	s.busy = s.next != nil
+	if s.busy {
+		close(s.next.mayAsk)
 	}
 }
 
 // lead waits until it may send the request, and sends it for itself and for all that have joined until then.
-func (q *sharedRead) lead(ctx context.Context, a *answer, ask func(context.Context) (store.Revision, error)) (store.Revision, error) {
+func (s *sharedRead) lead(ctx context.Context, a *answer, ask func(context.Context) (store.Revision, error)) (store.Revision, error) {
 	select {
 	case <-a.mayAsk:
 	case <-ctx.Done():
-		return 0, q.giveUp(ctx, a)
+		return 0, s.giveUp(ctx, a)
 	}
-	q.mu.Lock()
-	q.next = nil // no caller can join from here on
-	q.mu.Unlock()
+	s.mu.Lock()
+	s.next = nil // no caller can join from here on
+	s.mu.Unlock()
 	a.rev, a.err = ask(ctx)
 	a.abandoned = ctx.Err() != nil // then the error may come from this caller's context, and not from the store
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	close(a.done)
-	q.startLocked()
+	s.startLocked()
 	return a.rev, a.err
 }
 
-func (q *sharedRead) giveUp(ctx context.Context, a *answer) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.next = nil
+func (s *sharedRead) giveUp(ctx context.Context, a *answer) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next = nil
 	a.abandoned = true
 	close(a.done)
 	select {
 	case <-a.mayAsk: // it was closed at the same moment, and no other caller would take it
-		q.startLocked()
+		s.startLocked()
 	default:
 	}
 	return context.Cause(ctx)

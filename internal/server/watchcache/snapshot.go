@@ -33,7 +33,8 @@ func (s Snapshot) Get(key string) (*Object, bool) {
 	return o, o != nil
 }
 
-// Range yields the objects whose keys begin with prefix and are greater than after, by ascending key. An empty after excludes nothing.
+// Range yields the objects whose keys begin with prefix and are greater than after, by ascending key. An empty after
+// excludes nothing.
 func (s Snapshot) Range(prefix, after string) iter.Seq[*Object] {
 	return func(yield func(*Object) bool) {
 		if s.state == nil {

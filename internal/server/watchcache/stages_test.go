@@ -8,7 +8,8 @@ import (
 	"github.com/millrace/millrace/internal/server/store"
 )
 
-// BenchmarkStages measures the cache's work for one event of the log and for one request; package wire measures the rest.
+// BenchmarkStages measures the cache's work for one event of the log and for one request; package wire measures the
+// rest.
 func BenchmarkStages(b *testing.B) {
 	c, k := benchCache(b, benchPods, Options{})
 	w := newWrites(benchPods)

@@ -63,8 +63,8 @@ type topicLink struct {
 	link      *link
 }
 
-// topicLists are a history's topics that cursors follow. For a class of topics without cursors an event costs nothing; for a value without cursors it
-// costs one map lookup.
+// topicLists are a history's topics that cursors follow. For a class of topics without cursors an event costs nothing;
+// for a value without cursors it costs one map lookup.
 type topicLists struct {
 	byTopic map[Topic]*topicList
 	classes [topicClasses]int

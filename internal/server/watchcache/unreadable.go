@@ -2,8 +2,8 @@ package watchcache
 
 import "github.com/millrace/millrace/internal/server/store"
 
-// unreadable are the keys of a kind whose values cannot be read, with the reasons. Lists and watches omit them as if they were deleted: one value
-// that cannot be decrypted must not stop the log for all others.
+// unreadable are the keys of a kind whose values cannot be read, with the reasons. Lists and watches omit them as if
+// they were deleted: one value that cannot be decrypted must not stop the log for all others.
 type unreadable map[string]*store.UnreadableError
 
 // note records the result of a change for a key; nil means that the value can be read, or that the key was deleted.

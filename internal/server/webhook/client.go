@@ -99,8 +99,8 @@ func (c *Client) enter() error {
 	return nil
 }
 
-// Post sends a JSON document and returns the answer. An answer that is no success is an error, which is the server's own
-// metav1.Status if it sent one.
+// Post sends a JSON document and returns the answer. An answer that is no success is an error, which is the server's
+// own metav1.Status if it sent one.
 func (c *Client) Post(ctx context.Context, t Target, body []byte) ([]byte, error) {
 	if err := c.enter(); err != nil {
 		return nil, err

@@ -24,9 +24,10 @@ type user struct{ config *rest.Config }
 // anyServer is the name of the user for all servers that have none of their own.
 const anyServer = "*"
 
-// ReadCredentials reads a kubeconfig. Its users are named by servers: NAME.NAMESPACE.svc for a service and otherwise the host of the URL, with the port unless
-// that is 443; "*." at the beginning stands for any first parts of the name, and "*" alone for all others. If there is no user "*", that of
-// the current context takes its place. Files that users name are read when they are used.
+// ReadCredentials reads a kubeconfig. Its users are named by servers: NAME.NAMESPACE.svc for a service and otherwise
+// the host of the URL, with the port unless that is 443; "*." at the beginning stands for any first parts of the name,
+// and "*" alone for all others. If there is no user "*", that of the current context takes its place. Files that users
+// name are read when they are used.
 func ReadCredentials(path string) (*Credentials, error) {
 	config, err := (&clientcmd.ClientConfigLoadingRules{ExplicitPath: path}).Load()
 	if err != nil {

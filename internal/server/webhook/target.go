@@ -13,7 +13,8 @@ import (
 type Target struct {
 	URL     string
 	Service *Service
-	// CABundle holds the authorities, in PEM, of which one must have signed the server's certificate. Empty are those of the machine.
+	// CABundle holds the authorities, in PEM, of which one must have signed the server's certificate. Empty are those
+	// of the machine.
 	CABundle []byte
 	// Credentials are with which the server is called; nil is none.
 	Credentials *Credentials
@@ -40,8 +41,8 @@ func (s *Service) port() int32 {
 // host is the name that the certificate of the service must have.
 func (s *Service) host() string { return s.Name + "." + s.Namespace + ".svc" }
 
-// address is the URL as it stands in errors and, but for the host of a service, in the request. As in Kubernetes its path is cleaned: servers redirect
-// requests for "//path", which envtest configures, and redirects are not followed.
+// address is the URL as it stands in errors and, but for the host of a service, in the request. As in Kubernetes its
+// path is cleaned: servers redirect requests for "//path", which envtest configures, and redirects are not followed.
 func (t *Target) address() (*url.URL, error) {
 	u := &url.URL{Scheme: "https"}
 	if s := t.Service; s != nil {

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// mostTransports bounds for how many pairs of authorities and names connections are kept. Each keeps its authorities in memory.
+	// mostTransports bounds for how many pairs of authorities and names connections are kept. Each keeps its
+	// authorities in memory.
 	mostTransports = 256
 	idleTimeout    = 90 * time.Second
 	// A server that goes away without a word is noticed after these.
@@ -112,8 +113,8 @@ func (n *conn) Close() error {
 	return n.Conn.Close()
 }
 
-// byEndpoint sends requests for a service to one of its endpoints. Each endpoint has connections of its own, so that requests
-// spread although HTTP/2 needs one connection only.
+// byEndpoint sends requests for a service to one of its endpoints. Each endpoint has connections of its own, so that
+// requests spread although HTTP/2 needs one connection only.
 type byEndpoint struct {
 	through  *transport
 	resolver *resolver

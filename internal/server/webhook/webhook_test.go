@@ -190,7 +190,8 @@ func TestWhatAServerAnswersInsteadIsTheError(t *testing.T) {
 func TestAServerThatHangsIsGivenUp(t *testing.T) {
 	for _, protocol := range []string{"h2", "http/1.1"} {
 		c := client(t, webhook.Options{})
-		// It ends its answer when the call ends, so that the answer looks complete to a client that reads it all the same.
+		// It ends its answer when the call ends, so that the answer looks complete to a client that reads it all the
+		// same.
 		h := newHook(t, serviceHost, func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusOK)
 			w.(http.Flusher).Flush()

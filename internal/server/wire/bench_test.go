@@ -78,7 +78,8 @@ func leaseOf() *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metaFor("node-1"), Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &now}}
 }
 
-// BenchmarkStages measures the work that is done once for each version of an object, next to the simple ways of doing it.
+// BenchmarkStages measures the work that is done once for each version of an object, next to the simple ways of doing
+// it.
 func BenchmarkStages(b *testing.B) {
 	for _, o := range []struct {
 		name string

@@ -14,9 +14,10 @@ import (
 	"github.com/millrace/millrace/internal/server/watchcache"
 )
 
-// Consecutive events of a watch are alike: objects of one kind, often of one template. Deflate may refer to the last 32 KiB of text, so a frame can
-// be compressed against the frame before it: a pod of 6 KB becomes 100 to 200 bytes instead of 1.4 KB. Watches that follow the same topic get the
-// same frames in the same order, and share the result. A watcher that was sent another frame before gets the independent block.
+// Consecutive events of a watch are alike: objects of one kind, often of one template. Deflate may refer to the last 32
+// KiB of text, so a frame can be compressed against the frame before it: a pod of 6 KB becomes 100 to 200 bytes instead
+// of 1.4 KB. Watches that follow the same topic get the same frames in the same order, and share the result. A watcher
+// that was sent another frame before gets the independent block.
 
 // Frame is an event of a watch: the object and the type of the event.
 type Frame struct {
@@ -35,7 +36,8 @@ func AppendEventHead(b []byte, t watch.EventType, gvk schema.GroupVersionKind) [
 // EventEnd follows the object's form.
 const EventEnd = "}\n"
 
-// Layout of a chained form: revision and checksum of the key of the previous frame, first letters of both event types, then the block.
+// Layout of a chained form: revision and checksum of the key of the previous frame, first letters of both event types,
+// then the block.
 const chainHead = 14
 
 func appendChainHead(b []byte, before, f Frame) []byte {
@@ -44,7 +46,8 @@ func appendChainHead(b []byte, before, f Frame) []byte {
 	return append(b, before.Type[0], f.Type[0])
 }
 
-// GzipChained returns an event's frame, compressed against the frame before it. If the form that is kept was made against another frame, ok is false.
+// GzipChained returns an event's frame, compressed against the frame before it. If the form that is kept was made
+// against another frame, ok is false.
 func GzipChained(ctx context.Context, k *resource.Kind, gvk schema.GroupVersionKind, before Frame, e *watchcache.Event, t watch.EventType) (block deflate.Block, ok bool, err error) {
 	f := Frame{t, e.Object}
 	var space [chainHead]byte
@@ -75,8 +78,8 @@ func (f Frame) text(ctx context.Context, k *resource.Kind, gvk schema.GroupVersi
 	return append(append(b, form...), EventEnd...), nil
 }
 
-// ListChain compresses the items of a list, each against the one before it. Lists share the result as long as neither item changes. The item after a
-// changed one is sent as an independent block.
+// ListChain compresses the items of a list, each against the one before it. Lists share the result as long as neither
+// item changes. The item after a changed one is sent as an independent block.
 type ListChain struct {
 	Kind *resource.Kind
 	// Between is the text between the forms of two items.
@@ -86,8 +89,8 @@ type ListChain struct {
 	text   []byte // the JSON form of the previous item, if it was made here
 }
 
-// Next compresses the next item. If chained is true, its block begins with Between. Otherwise the block is the form alone: it is the first item, or
-// the chained form that is kept was made against another item.
+// Next compresses the next item. If chained is true, its block begins with Between. Otherwise the block is the form
+// alone: it is the first item, or the chained form that is kept was made against another item.
 func (c *ListChain) Next(ctx context.Context, o *watchcache.Object) (block deflate.Block, chained bool, err error) {
 	before, text := c.before, c.text
 	c.before, c.text = o, nil

@@ -33,8 +33,8 @@ func makeJSON(ctx context.Context, k *resource.Kind, stored []byte, rev store.Re
 	return BodyJSON(o)
 }
 
-// AppendStored appends the JSON form of an entry to a beginning made by AppendTypeMeta. o is the object from which the entry was just encoded; it is
-// encoded again if the stored bytes cannot be transcoded.
+// AppendStored appends the JSON form of an entry to a beginning made by AppendTypeMeta. o is the object from which the
+// entry was just encoded; it is encoded again if the stored bytes cannot be transcoded.
 func AppendStored(begun []byte, k *resource.Kind, e store.Entry, o resource.Object) ([]byte, error) {
 	if plan, message := planOf(k, e.Value); plan != nil {
 		var digits [20]byte
@@ -106,8 +106,8 @@ func version(rev store.Revision) string {
 	return rev.String()
 }
 
-// plans holds a *transcode.Plan for each Go type, or nil if the type has no plan. Plans are made when they are first needed: most clusters use few of
-// the kinds.
+// plans holds a *transcode.Plan for each Go type, or nil if the type has no plan. Plans are made when they are first
+// needed: most clusters use few of the kinds.
 var plans sync.Map
 
 func planFor(t reflect.Type) *transcode.Plan {

@@ -33,7 +33,8 @@ func readMetadata(stored []byte, rev store.Revision) (*metav1.PartialObjectMetad
 	return p, err
 }
 
-// everyEdition is the edition under which forms of metadata are kept, because they are the same in all versions of a kind.
+// everyEdition is the edition under which forms of metadata are kept, because they are the same in all versions of a
+// kind.
 const everyEdition = 0
 
 // MetadataJSON returns the JSON form of the object's PartialObjectMetadata.
@@ -76,7 +77,8 @@ func makeMetadataJSON(stored []byte, rev store.Revision) ([]byte, error) {
 	return BodyJSON(p)
 }
 
-// MetadataProto returns the protobuf form of an object's metadata. It is cut out of the stored bytes, so it need not be kept.
+// MetadataProto returns the protobuf form of an object's metadata. It is cut out of the stored bytes, so it need not be
+// kept.
 func MetadataProto(o *watchcache.Object, rev store.Revision) (Message, error) {
 	value := o.Value()
 	if protobuf.Enveloped(value) {

@@ -17,8 +17,9 @@ const (
 	numberResourceVersion = 6
 )
 
-// Message is an object's protobuf message with its resource version inserted between parts of the stored bytes. Nothing is decoded, and nothing is
-// copied before it is written: copies for all objects of a list would take more memory than the objects.
+// Message is an object's protobuf message with its resource version inserted between parts of the stored bytes. Nothing
+// is decoded, and nothing is copied before it is written: copies for all objects of a list would take more memory than
+// the objects.
 type Message struct {
 	before, meta, rest, after []byte // the parts before and after the version, in the message and in its metadata
 	version                   string

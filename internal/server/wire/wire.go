@@ -1,12 +1,13 @@
 // Package wire makes the bytes that clients receive.
 //
-// Each version of an object is decoded at most once, encoded at most once in each format and compressed at most once, however many lists and watches
-// send it: the cache's objects keep the forms that are made here. A list is a concatenation of such forms, and so is a watch.
+// Each version of an object is decoded at most once, encoded at most once in each format and compressed at most once,
+// however many lists and watches send it: the cache's objects keep the forms that are made here. A list is a
+// concatenation of such forms, and so is a watch.
 //
-// The JSON form of an object is its text after the opening brace, without kind and apiVersion: `"metadata":{…},…}`. Lists contain built-in kinds
-// in that form; elsewhere kind and apiVersion are written in front of it. The protobuf form is the bare message with its resource version, which is
-// assembled while it is written. Both are made from the stored bytes; an object is decoded only if its bytes hold something that is not in the kind's
-// Go type.
+// The JSON form of an object is its text after the opening brace, without kind and apiVersion: `"metadata":{…},…}`.
+// Lists contain built-in kinds in that form; elsewhere kind and apiVersion are written in front of it. The protobuf
+// form is the bare message with its resource version, which is assembled while it is written. Both are made from the
+// stored bytes; an object is decoded only if its bytes hold something that is not in the kind's Go type.
 package wire
 
 import (
@@ -50,8 +51,8 @@ type formKeeper interface {
 	Form(edition uint32, slot int, build func() ([]byte, error)) ([]byte, error)
 }
 
-// protoAt makes a protobuf form from the stored bytes. It is kept only where making it again is expensive: if the value is packed, or if it has to be
-// converted from another version.
+// protoAt makes a protobuf form from the stored bytes. It is kept only where making it again is expensive: if the value
+// is packed, or if it has to be converted from another version.
 func protoAt(ctx context.Context, k *resource.Kind, o *watchcache.Object, rev store.Revision, keep formKeeper, slot int) (Message, error) {
 	if !o.Packed() {
 		if m, own, err := messageOf(k, o.Value(), rev); own {

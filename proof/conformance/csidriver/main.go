@@ -1,8 +1,9 @@
-// The command csidriver stands in for images of Kubernetes' storage tests that cannot be built from published modules: the driver csi-driver-host-path, which
-// these tests and those of devices also use as a relay to drivers in their own process, its node-driver-registrar, and its livenessprobe. It behaves as
-// the one under whose name it is called.
+// The command csidriver stands in for images of Kubernetes' storage tests that cannot be built from published modules:
+// the driver csi-driver-host-path, which these tests and those of devices also use as a relay to drivers in their own
+// process, its node-driver-registrar, and its livenessprobe. It behaves as the one under whose name it is called.
 //
-// What is guaranteed: volumes are directories, or files behind loop devices, of one node. They can be cloned, grown, attached, and inline volumes of a pod.
+// What is guaranteed: volumes are directories, or files behind loop devices, of one node. They can be cloned, grown,
+// attached, and inline volumes of a pod.
 //
 // What may not be assumed: that there are snapshots, or that a volume that is full refuses more.
 package main
@@ -38,7 +39,8 @@ func main() {
 	}
 }
 
-// newFlags has the flags of all roles. Verbosity, time limits and checks that a role does not have are accepted and not used.
+// newFlags has the flags of all roles. Verbosity, time limits and checks that a role does not have are accepted and not
+// used.
 func newFlags(unused ...string) *flag.FlagSet {
 	f := flag.NewFlagSet(filepath.Base(os.Args[0]), flag.ExitOnError)
 	for _, name := range append(unused, "v", "timeout") {

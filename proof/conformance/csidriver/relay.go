@@ -22,7 +22,8 @@ func listenUnix(endpoint string) (net.Listener, error) {
 	return net.Listen("unix", endpoint)
 }
 
-// relay connects each client of a socket with one connection from whoever connects to a port. That may have been there before the client.
+// relay connects each client of a socket with one connection from whoever connects to a port. That may have been there
+// before the client.
 func relay(ctx context.Context, endpoint, to string) error {
 	u, err := url.Parse(to)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// converter is a webhook that converts tabs: what v1 calls spec.a, v2 calls spec.b. The URL's path says what it does wrong.
+// converter is a webhook that converts tabs: what v1 calls spec.a, v2 calls spec.b. The URL's path says what it does
+// wrong.
 type converter struct {
 	*httptest.Server
 	authority string

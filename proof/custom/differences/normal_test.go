@@ -57,7 +57,8 @@ func normal(v any) any {
 	return v
 }
 
-// orderCauses sorts the causes of a failure, and the parts of a message that tells them all: both follow the order of a map.
+// orderCauses sorts the causes of a failure, and the parts of a message that tells them all: both follow the order of a
+// map.
 func orderCauses(status node) {
 	details, _ := status["details"].(node)
 	causes, _ := details["causes"].([]any)

@@ -26,7 +26,8 @@ type step struct {
 	Type   string          `json:"type,omitempty"`
 	Accept string          `json:"accept,omitempty"`
 	Body   json.RawMessage `json:"body,omitempty"`
-	// Until repeats a read until the answer matches this expression. If it is a definition, its versions are served then.
+	// Until repeats a read until the answer matches this expression. If it is a definition, its versions are served
+	// then.
 	Until string `json:"until,omitempty"`
 }
 

@@ -20,7 +20,8 @@ var oddTexts = []string{"not one", "2024-02-30", "2024-01-02", "10.0.0.01", "::f
 
 var words = []string{"a", "b", "ab", "abc", "red", "", "hello", "äö", "12"}
 
-// value returns a value that a schema without value validations and rules lets pass. Fill is how many of a hundred optional fields are there.
+// value returns a value that a schema without value validations and rules lets pass. Fill is how many of a hundred
+// optional fields are there.
 func (d dice) value(s node, fill int) any {
 	if s["nullable"] == true && d.chance(10) {
 		return nil

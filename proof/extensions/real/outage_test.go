@@ -16,7 +16,8 @@ import (
 	"github.com/millrace/millrace/millracetest"
 )
 
-// hangs stops the server where it is, with more requests to it than a cluster serves at a time. Other requests must not wait for any of them.
+// hangs stops the server where it is, with more requests to it than a cluster serves at a time. Other requests must not
+// wait for any of them.
 func (s *sample) hangs() {
 	const many = 700 // the two limits of requests in flight are 400 and 200
 	s.signal(s.world, syscall.SIGSTOP)
@@ -83,8 +84,8 @@ func (s *sample) isKilled() {
 	})
 }
 
-// isShownAsGone checks what discovery says. Its document calls the versions of the server stale. Clients leave these out, and name them if they are asked;
-// kubectl shows the rest without a word.
+// isShownAsGone checks what discovery says. Its document calls the versions of the server stale. Clients leave these
+// out, and name them if they are asked; kubectl shows the rest without a word.
 func (s *sample) isShownAsGone() {
 	s.Helper()
 	_, _, err := discovery.NewDiscoveryClientForConfigOrDie(s.cluster.Config()).ServerGroupsAndResources()

@@ -1,5 +1,5 @@
-// Package network has a proxy between tests and a server that can cut, refuse and redirect connections, and a round tripper that
-// does not wait between retries.
+// Package network has a proxy between tests and a server that can cut, refuse and redirect connections, and a round
+// tripper that does not wait between retries.
 package network
 
 import (
@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// Proxy forwards connections to a server. They can be cut, and new ones can be refused, delayed or redirected to another server.
+// Proxy forwards connections to a server. They can be cut, and new ones can be refused, delayed or redirected to
+// another server.
 type Proxy struct {
 	listener net.Listener
 	target   atomic.Pointer[string]
@@ -94,7 +95,8 @@ func (p *Proxy) forward(near net.Conn) {
 	back.Wait()
 }
 
-// copyLate copies until an end closes. Each piece is passed on some time after it has arrived, however many others are on their way.
+// copyLate copies until an end closes. Each piece is passed on some time after it has arrived, however many others are
+// on their way.
 func copyLate(to io.Writer, from io.Reader, by time.Duration) {
 	type piece struct {
 		due   time.Time
@@ -174,4 +176,4 @@ func WithoutRetryAfter(inner http.RoundTripper) http.RoundTripper {
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+func (rt roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return rt(r) }

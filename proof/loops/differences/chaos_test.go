@@ -15,7 +15,8 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// trials are the scenarios that are played with faults. Together every loop writes in them whatever it writes: see writesNothing.
+// trials are the scenarios that are played with faults. Together every loop writes in them whatever it writes: see
+// writesNothing.
 func trials(alone bool) (out []*scenario) {
 	wanted := []string{
 		"namespace, a finalizer remains", "statefulset, claims Retain and Delete", "statefulset, orphaned and adopted", "statefulset, history of one", "deployment, orphaned and adopted", "deployment, rolled back", "deployment, history of none",
@@ -32,7 +33,8 @@ func trials(alone bool) (out []*scenario) {
 	return out
 }
 
-// onlyOurs are scenarios of loops for which nothing is recorded: Kubernetes has no such loop, or it needs drivers that are not there.
+// onlyOurs are scenarios of loops for which nothing is recorded: Kubernetes has no such loop, or it needs drivers that
+// are not there.
 func onlyOurs() []scenario {
 	const attributes = "metadata: {name: '{NS}-fast'}\ndriverName: example.com/disks\nparameters: {a: b}"
 	attached := createFull("persistentvolumes", "metadata: {name: '{NS}-v'}\nspec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], claimRef: {namespace: '{NS}', name: data}, persistentVolumeReclaimPolicy: Retain, csi: {driver: example.com-{NS}, volumeHandle: x}}")
@@ -61,12 +63,15 @@ var writesNothing = map[string]string{
 }
 
 const (
-	// away is how long the API is away, and pace how long each step of a trial takes. Whatever failed was tried again by then.
+	// away is how long the API is away, and pace how long each step of a trial takes. Whatever failed was tried again
+	// by then.
 	away = 10 * time.Minute
 	pace = away + 6*time.Minute
-	// shortly is how long a step takes on nodes that trials make: nobody renews their leases, so they are given up soon.
+	// shortly is how long a step takes on nodes that trials make: nobody renews their leases, so they are given up
+	// soon.
 	shortly = 10 * time.Second
-	// aftermath is how long trials go on after their last step, without faults: certificates are cleaned up in that time.
+	// aftermath is how long trials go on after their last step, without faults: certificates are cleaned up in that
+	// time.
 	aftermath = 65 * time.Minute
 )
 
@@ -77,7 +82,8 @@ type outcome map[string]state
 type ordeal struct {
 	// plan has the faults.
 	plan faults.Plan
-	// outages says that the API goes away in the middle of each step. Those of trials that make nodes are too short for that.
+	// outages says that the API goes away in the middle of each step. Those of trials that make nodes are too short for
+	// that.
 	outages bool
 }
 
@@ -101,7 +107,8 @@ func (o ordeal) try(t *testing.T) (outcome, []faults.Rule) {
 	return out, happened
 }
 
-// together plays the trials on nodes that all share: the first steps of all of them, then the second ones, and so on. At the end the faults cease.
+// together plays the trials on nodes that all share: the first steps of all of them, then the second ones, and so on.
+// At the end the faults cease.
 func (o ordeal) together(w *world, transport *faults.Transport, out outcome) {
 	var looks []*look
 	most := 0
@@ -160,13 +167,14 @@ func (w *world) removeNodes(ns string) {
 	}
 }
 
-// passing are the parts of a state that tell how it was reached. What an autoscaler did last is among them: it writes that once, after the deed, and does not
-// say it again as long as there are no metrics.
+// passing are the parts of a state that tell how it was reached. What an autoscaler did last is among them: it writes
+// that once, after the deed, and does not say it again as long as there are no metrics.
 var passing = regexp.MustCompile(`^(event|write) |\.metadata\.(managedFields|generation|annotations\.endpoints\.kubernetes\.io/last-change-trigger-time)|\.observedGeneration$|\.(restartCount|collisionCount)$|` +
 	`^storageversionmigrations/\S+ \.status\.resourceVersion$|^horizontalpodautoscalers/\S+ \.status\.(desiredReplicas|lastScaleTime)$`)
 
-// lasting is a state without what tells how it was reached. The finalizer of a claim for devices comes before them and goes after them: if a program dies in
-// between, the claim keeps it until it gets devices again or is deleted, as in Kubernetes.
+// lasting is a state without what tells how it was reached. The finalizer of a claim for devices comes before them and
+// goes after them: if a program dies in between, the claim keeps it until it gets devices again or is deleted, as in
+// Kubernetes.
 func lasting(s state) state {
 	maps.DeleteFunc(s, func(key, _ string) bool {
 		claim, field, _ := strings.Cut(key, " ")
@@ -189,8 +197,8 @@ func writesOf(all []faults.Rule) map[kindOfWrite]int {
 	return out
 }
 
-// faultsFor are the faults for each kind of write: one that strikes before the first write of an object, and one after the second, which may be the first once
-// more. With -all they strike more objects.
+// faultsFor are the faults for each kind of write: one that strikes before the first write of an object, and one after
+// the second, which may be the first once more. With -all they strike more objects.
 func faultsFor(writes map[kindOfWrite]int, before, after faults.Fault) (out []faults.Rule) {
 	times := 2
 	if *all {
@@ -206,8 +214,9 @@ func faultsFor(writes map[kindOfWrite]int, before, after faults.Fault) (out []fa
 	return out
 }
 
-// TestWhereverLoopsDieAllEndsTheSame plays trials three times: without faults; with all loops killed before or after each kind of write of each of them; and
-// with requests and answers lost, and the API away for ten minutes in each step. All times the same must be left.
+// TestWhereverLoopsDieAllEndsTheSame plays trials three times: without faults; with all loops killed before or after
+// each kind of write of each of them; and with requests and answers lost, and the API away for ten minutes in each
+// step. All times the same must be left.
 func TestWhereverLoopsDieAllEndsTheSame(t *testing.T) {
 	var seen []faults.Rule
 	for _, verb := range []string{"create", "update", "patch", "delete", "deletecollection"} {

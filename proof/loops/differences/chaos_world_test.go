@@ -29,8 +29,8 @@ import (
 // schedulerName is the scheduler's among the names of loops.
 const schedulerName = "kube-scheduler"
 
-// faulty is a world in which our loops and our scheduler are a program of their own, all of whose requests go through a transport with faults. When it
-// crashes it is started again, with nothing but what the API has.
+// faulty is a world in which our loops and our scheduler are a program of their own, all of whose requests go through a
+// transport with faults. When it crashes it is started again, with nothing but what the API has.
 func faulty(t testing.TB, nodes int, transport *faults.Transport) *world {
 	w, cluster := newWorld(t, millrace.Options{Listen: "none", Nodes: nodes, Controllers: []string{}, ControllersElsewhere: true, NoScheduler: true})
 	w.patience = time.Hour

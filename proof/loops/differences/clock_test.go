@@ -21,9 +21,10 @@ func countedFrom(now time.Time, text string) string {
 	})
 }
 
-// clockScenarios are about clocks that jump. The clock of the machine stays as it is; instead, times that loops have noted in objects, and go by, are moved:
-// those of a clock that has jumped forward lie long ago, and those of one that has jumped back lie ahead. What loops remember without noting it (when they
-// saw a lease change, the age of a pod in their own queue) they measure by a clock that does not jump, so that there is nothing to compare.
+// clockScenarios are about clocks that jump. The clock of the machine stays as it is; instead, times that loops have
+// noted in objects, and go by, are moved: those of a clock that has jumped forward lie long ago, and those of one that
+// has jumped back lie ahead. What loops remember without noting it (when they saw a lease change, the age of a pod in
+// their own queue) they measure by a clock that does not jump, so that there is nothing to compare.
 func clockScenarios() []scenario {
 	const (
 		one    = "jobs/one"

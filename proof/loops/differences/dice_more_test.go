@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// moreScenario is as randomScenario, with CronJobs, claims of stateful sets, autoscalers, and evictions that a budget may forbid. It is a generator of its
-// own, because scenarios of the other one are recorded, and a seed must go on to mean the same.
+// moreScenario is as randomScenario, with CronJobs, claims of stateful sets, autoscalers, and evictions that a budget
+// may forbid. It is a generator of its own, because scenarios of the other one are recorded, and a seed must go on to
+// mean the same.
 func moreScenario(seed uint64) scenario {
 	d := &dice{Rand: rand.New(rand.NewPCG(seed, 1)), uses: map[string]bool{}}
 	about, steps := d.begin()
@@ -56,7 +57,8 @@ func (d *dice) claiming() step {
 	return do(all...).settling(8 * time.Second)
 }
 
-// scaled makes a deployment with an autoscaler. There are no metrics where Kubernetes' own loops run, so only its bounds count.
+// scaled makes a deployment with an autoscaler. There are no metrics where Kubernetes' own loops run, so only its
+// bounds count.
 func (d *dice) scaled() step {
 	d.made, d.uses["horizontalpodautoscalers"] = append(d.made, "deployments"), true
 	return do(create("deployments", "web", workload("web", 1+d.IntN(5), d.deployment(), template("web", "", "containers: [{name: main, image: 'web:1', resources: {requests: {cpu: 100m}}}]"))),

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// nodesScenario is a random scenario on three nodes of its own without kubelets: they are tainted, cordoned, lost and deleted, and pods are evicted. What
-// chooses between equal nodes is chance, so pods that are not a daemon set's are bound to one by its name. There are few steps: a node whose kubelet says
-// nothing for longer is given up.
+// nodesScenario is a random scenario on three nodes of its own without kubelets: they are tainted, cordoned, lost and
+// deleted, and pods are evicted. What chooses between equal nodes is chance, so pods that are not a daemon set's are
+// bound to one by its name. There are few steps: a node whose kubelet says nothing for longer is given up.
 func nodesScenario(seed uint64) scenario {
 	d := &dice{Rand: rand.New(rand.NewPCG(seed, 2)), uses: map[string]bool{}}
 	steps := []step{do(machine("a", "", ""), machine("b", d.one("", "role: x"), ""), machine("c", "", d.one("", "taints: ["+noSchedule+"]"))), do(d.inhabitants()...)}
@@ -41,7 +41,8 @@ func (d *dice) inhabitants() []request {
 	return all[:2+d.IntN(4)]
 }
 
-// happening is what happens to a node, or to a pod. Kubernetes looks every five seconds for nodes to give up, and gives one up in ten seconds.
+// happening is what happens to a node, or to a pod. Kubernetes looks every five seconds for nodes to give up, and gives
+// one up in ten seconds.
 func (d *dice) happening() step {
 	node, what := d.one("a", "a", "b", "c"), d.IntN(11)
 	if what == 4 {

@@ -9,7 +9,8 @@ import (
 // dice makes random scenarios. They are the same for the same seed.
 type dice struct {
 	*rand.Rand
-	// made are the kinds of workload that the scenario has; each has one object, by the name of its kind's first letter.
+	// made are the kinds of workload that the scenario has; each has one object, by the name of its kind's first
+	// letter.
 	made []string
 	uses map[string]bool // other objects that are there
 }

@@ -19,8 +19,8 @@ func known(scenario, key, want, got string) bool {
 	})
 }
 
-// newWords are what kube-scheduler 1.36 says otherwise: 1.37 says nothing of claims if a pod has none, on which device a selector fails and what to do about
-// it, and where a pod goes that preempts others.
+// newWords are what kube-scheduler 1.36 says otherwise: 1.37 says nothing of claims if a pod has none, on which device
+// a selector fails and what to do about it, and where a pod goes that preempts others.
 var newWords = regexp.MustCompile(`no new claims to deallocate, |(?: on device [^ :]+)?: CEL runtime error|\. consider using CEL optional chaining .* for optional fields| preemption: found a potential placement for pod on node \S+, preempting \d+ victims`)
 
 // newer returns a state without what depends on the version.

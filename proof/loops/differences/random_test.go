@@ -70,7 +70,8 @@ func TestRandomScenariosEndAsWithKubernetes(t *testing.T) {
 	against(t, recordings, apart, 0, 1)
 }
 
-// playTheirs plays scenarios with the programs of Kubernetes: some of them together, those that make nodes one after the other, in several clusters.
+// playTheirs plays scenarios with the programs of Kubernetes: some of them together, those that make nodes one after
+// the other, in several clusters.
 func playTheirs(t *testing.T, name string, together, apart []*scenario, into map[string][]state) {
 	var mu sync.Mutex
 	t.Run(name, func(t *testing.T) {

@@ -15,7 +15,8 @@ func scenarios() []scenario {
 // story is a scenario on the nodes that all share.
 func story(name string, steps ...step) scenario { return scenario{name: name, steps: steps} }
 
-// template is a pod template in YAML: its label app, annotations for the hollow kubelet, and a spec. Without a spec it has one container.
+// template is a pod template in YAML: its label app, annotations for the hollow kubelet, and a spec. Without a spec it
+// has one container.
 func template(app, annotations, spec string) string {
 	if spec == "" {
 		spec = oneContainer

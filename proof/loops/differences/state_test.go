@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// state is what is there after a step: the value at each path of each object, by object and path; events; and who wrote what.
+// state is what is there after a step: the value at each path of each object, by object and path; events; and who wrote
+// what.
 type state map[string]string
 
 // unknown is a value that depends on chance, and is not compared.

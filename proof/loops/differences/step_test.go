@@ -38,15 +38,15 @@ type step struct {
 	until string
 }
 
-// request is what a user sends. {NS} in its path and body is the namespace, and {web:1} in its path the name of the second object that begins with
-// "web", in the order of the dump.
+// request is what a user sends. {NS} in its path and body is the namespace, and {web:1} in its path the name of the
+// second object that begins with "web", in the order of the dump.
 type request struct {
 	method, resource, contentType string
 	body                          string
 }
 
-// quiet is for how long nothing must be written. The loop for jobs collects what happens within a second. Where scenarios are played one after the other,
-// programs have more time for each.
+// quiet is for how long nothing must be written. The loop for jobs collects what happens within a second. Where
+// scenarios are played one after the other, programs have more time for each.
 func (s *scenario) quiet() time.Duration {
 	if s.alone {
 		return 1500 * time.Millisecond

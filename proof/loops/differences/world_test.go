@@ -74,7 +74,8 @@ func ours(t testing.TB, nodes int) *world {
 	return w
 }
 
-// nothingRefused reports what loops have tried and must not do: their roles are Kubernetes', and a loop that needs more works in no cluster but ours.
+// nothingRefused reports what loops have tried and must not do: their roles are Kubernetes', and a loop that needs more
+// works in no cluster but ours.
 func (w *world) nothingRefused() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -314,8 +315,9 @@ func (w *world) awaitQuiet(ns string, began time.Time, settle, quiet time.Durati
 	}
 }
 
-// blink is for how long a cluster must have no nodes until Kubernetes, which looks every five seconds, sees that. Otherwise nodes that it is about to give up come
-// before those of the next scenario, although they are gone, and it gives up one in ten seconds.
+// blink is for how long a cluster must have no nodes until Kubernetes, which looks every five seconds, sees that.
+// Otherwise nodes that it is about to give up come before those of the next scenario, although they are gone, and it
+// gives up one in ten seconds.
 const blink = 6 * time.Second
 
 func readyNode(o node) bool {

@@ -1,4 +1,5 @@
-// Package apiserver is `millrace apiserver`: the API server alone, with the flags of kube-apiserver; and the same program as a test suite starts it.
+// Package apiserver is `millrace apiserver`: the API server alone, with the flags of kube-apiserver; and the same
+// program as a test suite starts it.
 package apiserver
 
 import (
@@ -155,8 +156,8 @@ func (f *Flags) Options(log *slog.Logger) (millrace.Options, error) {
 	return o, nil
 }
 
-// servePairOf supports a directory of keys with apiserver.crt and apiserver.key that another CA has signed, as test suites make it
-// for kube-apiserver. They are served as they are, and our own keys are stored elsewhere.
+// servePairOf supports a directory of keys with apiserver.crt and apiserver.key that another CA has signed, as test
+// suites make it for kube-apiserver. They are served as they are, and our own keys are stored elsewhere.
 func (f *Flags) servePairOf(o *millrace.Options) {
 	if f.CertDir == "" || f.certFile != "" {
 		return

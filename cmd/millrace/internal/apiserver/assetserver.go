@@ -14,7 +14,8 @@ import (
 	"github.com/millrace/millrace/cmd/millrace/internal/standin"
 )
 
-// AssetCommand is the API server as envtest starts it: with kube-apiserver's flags, in memory, beside a stand-in for etcd.
+// AssetCommand is the API server as envtest starts it: with kube-apiserver's flags, in memory, beside a stand-in for
+// etcd.
 func AssetCommand() *cobra.Command {
 	f := &Flags{}
 	c := &cobra.Command{

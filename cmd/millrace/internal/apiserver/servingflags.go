@@ -59,8 +59,8 @@ func (f *servingFlags) check() error {
 	return nil
 }
 
-// origin compiles the pattern of an origin. Like kube-apiserver it refuses one that has no mark for the start or the end of the host, because
-// example.com alone would match example.com.evil.org.
+// origin compiles the pattern of an origin. Like kube-apiserver it refuses one that has no mark for the start or the
+// end of the host, because example.com alone would match example.com.evil.org.
 func origin(pattern string) (*regexp.Regexp, error) {
 	compiled, err := regexp.Compile(pattern)
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package assets is `millrace assets`: a directory with the programs that envtest looks for, which are this program under their names.
+// Package assets is `millrace assets`: a directory with the programs that envtest looks for, which are this program
+// under their names.
 package assets
 
 import (
@@ -44,8 +45,8 @@ func Command() *cobra.Command {
 	}
 }
 
-// MakeAssets puts a copy of the program into a directory, with a link for each name. It is a copy because `go run` deletes its
-// program at the end.
+// MakeAssets puts a copy of the program into a directory, with a link for each name. It is a copy because `go run`
+// deletes its program at the end.
 func MakeAssets(directory string) error {
 	own, err := os.Executable()
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package client has the flags of programs that use the API: where it is, how fast they may ask, and who of several leads.
+// Package client has the flags of programs that use the API: where it is, how fast they may ask, and who of several
+// leads.
 package client
 
 import (

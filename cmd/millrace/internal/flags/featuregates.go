@@ -8,13 +8,14 @@ import (
 	"strings"
 )
 
-// featureGateNames are the names of Kubernetes' feature gates, one a line, including those that can no longer be changed.
+// featureGateNames are the names of Kubernetes' feature gates, one a line, including those that can no longer be
+// changed.
 //
 //go:embed featuregates.txt
 var featureGateNames string
 
-// featureGates is the value of --feature-gates: [component:]gate=bool, separated by commas. As in Kubernetes, an unknown gate is an error.
-// Known ones have no effect.
+// featureGates is the value of --feature-gates: [component:]gate=bool, separated by commas. As in Kubernetes, an
+// unknown gate is an error. Known ones have no effect.
 type featureGates struct{ text []string }
 
 // Set implements pflag.Value.

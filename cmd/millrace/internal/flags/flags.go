@@ -1,5 +1,5 @@
-// Package flags has what the flags of several programs have in common: the log, TLS, versions, files and ranges, and flags of Kubernetes' programs that are
-// accepted and have no effect.
+// Package flags has what the flags of several programs have in common: the log, TLS, versions, files and ranges, and
+// flags of Kubernetes' programs that are accepted and have no effect.
 package flags
 
 import (

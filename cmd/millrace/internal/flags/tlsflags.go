@@ -20,32 +20,32 @@ type TLS struct {
 	named      namedCertificates
 }
 
-func (f *TLS) Add(fl *pflag.FlagSet) {
-	f.AddBasic(fl)
-	fl.Int32SliceVar(&f.Curves, "tls-curve-preferences", nil, "key exchanges that are accepted, by the numbers of Go's CurveID; their order does not matter (default: those of Go)")
-	fl.Var(&f.named, "tls-sni-cert-key", "certificate and key for clients that ask for certain names: cert,key[:name,...] (default: the names in the certificate); may be repeated")
+func (t *TLS) Add(fl *pflag.FlagSet) {
+	t.AddBasic(fl)
+	fl.Int32SliceVar(&t.Curves, "tls-curve-preferences", nil, "key exchanges that are accepted, by the numbers of Go's CurveID; their order does not matter (default: those of Go)")
+	fl.Var(&t.named, "tls-sni-cert-key", "certificate and key for clients that ask for certain names: cert,key[:name,...] (default: the names in the certificate); may be repeated")
 }
 
 // AddBasic adds the flags that the kubelet has, too.
-func (f *TLS) AddBasic(fl *pflag.FlagSet) {
-	fl.StringVar(&f.MinVersion, "tls-min-version", "", "oldest version of TLS that is accepted: VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13 (default: VersionTLS12)")
-	fl.StringSliceVar(&f.Suites, "tls-cipher-suites", nil, "cipher suites that are accepted for TLS 1.2 and older, by Go's names (default: those of Go)")
+func (t *TLS) AddBasic(fl *pflag.FlagSet) {
+	fl.StringVar(&t.MinVersion, "tls-min-version", "", "oldest version of TLS that is accepted: VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13 (default: VersionTLS12)")
+	fl.StringSliceVar(&t.Suites, "tls-cipher-suites", nil, "cipher suites that are accepted for TLS 1.2 and older, by Go's names (default: those of Go)")
 }
 
 // Options returns the options that the flags name.
-func (f *TLS) Options() (o millrace.TLSOptions, err error) {
-	o.Named = f.named
-	if o.MinVersion, err = tlsVersion(f.MinVersion); err != nil {
+func (t *TLS) Options() (o millrace.TLSOptions, err error) {
+	o.Named = t.named
+	if o.MinVersion, err = tlsVersion(t.MinVersion); err != nil {
 		return o, err
 	}
-	for _, name := range f.Suites {
+	for _, name := range t.Suites {
 		suite, ok := cipherSuite(name)
 		if !ok {
 			return o, fmt.Errorf("Cipher suite %s not supported or doesn't exist", name)
 		}
 		o.CipherSuites = append(o.CipherSuites, suite)
 	}
-	for _, number := range f.Curves {
+	for _, number := range t.Curves {
 		curve := tls.CurveID(number)
 		if int32(curve) != number || !slices.Contains(curves, curve) {
 			return o, fmt.Errorf("curve preference %d is not supported by the current Go version", number)

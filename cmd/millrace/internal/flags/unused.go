@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Unused are flags of one of Kubernetes' programs that are accepted, so that an existing manifest starts, and have no effect here.
-// They are listed by the type of their values, which decides what the parser accepts.
+// Unused are flags of one of Kubernetes' programs that are accepted, so that an existing manifest starts, and have no
+// effect here. They are listed by the type of their values, which decides what the parser accepts.
 type Unused []struct {
 	kind  func(fl *pflag.FlagSet, name string)
 	Names []string

@@ -16,8 +16,9 @@ var UnusedByClients = Unused{
 	{unusedGates, []string{"feature-gates"}},
 }
 
-// UnusedByControllers are the others of kube-controller-manager. Loops here follow events, so that flags for the time between two polls
-// mean nothing; what belongs to cloud providers, to FlexVolumes and to the migration of leaders does not exist.
+// UnusedByControllers are the others of kube-controller-manager. Loops here follow events, so that flags for the time
+// between two polls mean nothing; what belongs to cloud providers, to FlexVolumes and to the migration of leaders does
+// not exist.
 var UnusedByControllers = append(Unused{
 	{unusedBool, []string{
 		"configure-cloud-routes", "disable-attach-detach-reconcile-sync", "enable-hostpath-provisioner", "enable-leader-migration",
@@ -37,7 +38,8 @@ var UnusedByControllers = append(Unused{
 	}},
 }, UnusedByClients...)
 
-// UnusedByKubelet are those of the kubelet. The container runtime decides on control groups, and the classes of CPUs and memory do not exist.
+// UnusedByKubelet are those of the kubelet. The container runtime decides on control groups, and the classes of CPUs
+// and memory do not exist.
 var UnusedByKubelet = Unused{
 	{unusedBool, []string{
 		"cgroups-per-qos", "contention-profiling", "enable-controller-attach-detach",

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace"
 )
 
-// Version is the value of kube-apiserver's --version: "true" prints the version and ends the program, "raw" prints all that is known
-// about it. The value that sets the reported version is not supported.
+// Version is the value of kube-apiserver's --version: "true" prints the version and ends the program, "raw" prints all
+// that is known about it. The value that sets the reported version is not supported.
 type Version string
 
 const rawVersion Version = "raw"

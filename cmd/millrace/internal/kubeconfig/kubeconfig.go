@@ -1,4 +1,5 @@
-// Package kubeconfig is `millrace kubeconfig`: a kubeconfig for a user, with a certificate that the cluster's own CA signs.
+// Package kubeconfig is `millrace kubeconfig`: a kubeconfig for a user, with a certificate that the cluster's own CA
+// signs.
 package kubeconfig
 
 import (

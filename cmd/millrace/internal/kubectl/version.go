@@ -22,8 +22,8 @@ import (
 // kubectlModule is the module whose version is the built-in kubectl's: v0.37.2 means Kubernetes v1.37.2.
 const kubectlModule = "k8s.io/kubectl"
 
-// clientVersion returns the version of the built-in kubectl. Kubernetes' own kubectl gets it from linker flags, which `go build`
-// does not set.
+// clientVersion returns the version of the built-in kubectl. Kubernetes' own kubectl gets it from linker flags, which
+// `go build` does not set.
 func clientVersion() version.Info {
 	v := version.Info{Major: "1", GitVersion: millrace.Version().GitVersion, GoVersion: runtime.Version(), Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -46,8 +46,8 @@ type versions struct {
 	Server    *version.Info `json:"serverVersion,omitempty"`
 }
 
-// kubectlVersionCommand replaces kubectl's own, which would print a version that no program can parse, and would fail to compare
-// it with the server's.
+// kubectlVersionCommand replaces kubectl's own, which would print a version that no program can parse, and would fail
+// to compare it with the server's.
 func kubectlVersionCommand(config *genericclioptions.ConfigFlags) *cobra.Command {
 	var clientOnly bool
 	var output string

@@ -51,8 +51,9 @@ func (i nodeImpersonator) RoundTrip(r *http.Request) (*http.Response, error) {
 // WrappedRoundTripper gives client-go access to the inner transport, which it configures.
 func (i nodeImpersonator) WrappedRoundTripper() http.RoundTripper { return i.next }
 
-// hollowIdentity returns the function that gives the requests of hollow nodes their identities: those of nodes, if the kubeconfig's user may
-// impersonate them. A user who may not, such as a node itself, makes all requests, and the function is nil.
+// hollowIdentity returns the function that gives the requests of hollow nodes their identities: those of nodes, if the
+// kubeconfig's user may impersonate them. A user who may not, such as a node itself, makes all requests, and the
+// function is nil.
 func hollowIdentity(ctx context.Context, kube kubernetes.Interface, log *slog.Logger) (func(context.Context, string) context.Context, error) {
 	for _, wanted := range []authorizationv1.ResourceAttributes{
 		{Verb: "impersonate", Resource: "users"}, {Verb: "impersonate", Resource: "groups", Name: nodesGroup},

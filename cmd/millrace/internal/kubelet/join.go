@@ -54,8 +54,8 @@ func (f *Flags) nodeName() (string, error) {
 	return strings.ToLower(name), err
 }
 
-// join connects to the API server: with the kubeconfig if it exists, otherwise with a client certificate that is requested first.
-// The returned runner renews the certificate.
+// join connects to the API server: with the kubeconfig if it exists, otherwise with a client certificate that is
+// requested first. The returned runner renews the certificate.
 func (f *Flags) join(ctx context.Context, out io.Writer) (*loop.Clients, *rest.Config, loop.Runner, error) {
 	nothing := loop.Func(func(context.Context) error { return nil })
 	if f.joining.bootstrap == "" && f.joining.token == "" {
@@ -130,7 +130,8 @@ func (f *Flags) bootstrap(ctx context.Context) (*rest.Config, error) {
 	return config, nil
 }
 
-// readBootstrap reads --bootstrap-kubeconfig. If that file is gone, the kubeconfig that was written has the server's address.
+// readBootstrap reads --bootstrap-kubeconfig. If that file is gone, the kubeconfig that was written has the server's
+// address.
 func (f *Flags) readBootstrap() (*rest.Config, error) {
 	path := f.joining.bootstrap
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && f.Kubeconfig != "" {

@@ -1,4 +1,5 @@
-// Package kubelet is `millrace kubelet`: this machine as a node, hollow nodes, or a kubelet without a cluster, with the flags and the file of the kubelet.
+// Package kubelet is `millrace kubelet`: this machine as a node, hollow nodes, or a kubelet without a cluster, with the
+// flags and the file of the kubelet.
 package kubelet
 
 import (
@@ -321,8 +322,8 @@ func reserve(all *corev1.ResourceList, words map[string]string) error {
 	return nil
 }
 
-// access accepts clients with a certificate of the CA in --client-ca-file or, without it, of the kubeconfig's CA. The returned
-// runner reloads or renews the serving certificate.
+// access accepts clients with a certificate of the CA in --client-ca-file or, without it, of the kubeconfig's CA. The
+// returned runner reloads or renews the serving certificate.
 func (f *Flags) access(authorities []byte, clients *loop.Clients) (server.Access, loop.Runner, error) {
 	a := server.Access{Listen: net.JoinHostPort(f.address, strconv.Itoa(f.port)), Names: []string{"kube-apiserver-kubelet-client"}, NoDebugging: !f.debugging}
 	shape, err := f.tls.Options()

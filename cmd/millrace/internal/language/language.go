@@ -1,8 +1,9 @@
-// Package language makes the built-in kubectl load translations only if the environment asks for another language than English.
+// Package language makes the built-in kubectl load translations only if the environment asks for another language than
+// English.
 //
-// kubectl's packages translate their texts during initialization, and unpack a table of all texts for it: a third of the time of
-// a start of the whole program. This package must be initialized before kubectl's. Go initializes packages whose dependencies are
-// ready in the order of their import paths, and this one's path comes first.
+// kubectl's packages translate their texts during initialization, and unpack a table of all texts for it: a third of
+// the time of a start of the whole program. This package must be initialized before kubectl's. Go initializes packages
+// whose dependencies are ready in the order of their import paths, and this one's path comes first.
 package language
 
 import (

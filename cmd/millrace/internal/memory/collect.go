@@ -1,5 +1,5 @@
-// Package memory keeps the program small: when it collects garbage, and when it gives memory back. These are settings of the process, so only the program
-// has them.
+// Package memory keeps the program small: when it collects garbage, and when it gives memory back. These are settings
+// of the process, so only the program has them.
 package memory
 
 import (
@@ -12,14 +12,14 @@ import (
 
 // collector adjusts how much the heap may grow before the next garbage collection (GOGC).
 //
-// Normally that is 30 % of the live heap, and a few megabytes at least. Most of a server's memory is long-lived state with few
-// pointers, so marking it is cheap. A smaller limit would cost latency: a request during a collection takes some milliseconds
-// longer, and this should happen to less than one request in fifty.
+// Normally that is 30 % of the live heap, and a few megabytes at least. Most of a server's memory is long-lived state
+// with few pointers, so marking it is cheap. A smaller limit would cost latency: a request during a collection takes
+// some milliseconds longer, and this should happen to less than one request in fifty.
 //
-// If the state is small and many requests are served, that alone would mean a collection every few hundred requests, and 20 % of
-// all CPU time. So during a burst, when many collections follow each other closely, the heap may grow more, up to burstHeapLimit
-// in all, until the burst is over. If the live heap is larger than that, the part above it may double: with 30 %, collections
-// would take half of all CPU time.
+// If the state is small and many requests are served, that alone would mean a collection every few hundred requests,
+// and 20 % of all CPU time. So during a burst, when many collections follow each other closely, the heap may grow more,
+// up to burstHeapLimit in all, until the burst is over. If the live heap is larger than that, the part above it may
+// double: with 30 %, collections would take half of all CPU time.
 type collector struct {
 	mu         sync.Mutex // guards the fields below
 	growth     growth
@@ -32,7 +32,8 @@ type collector struct {
 	set        func(percent int)
 }
 
-// growth is the minimum growth of a heap in bytes, and that during a burst, as long as the heap stays below burstHeapLimit.
+// growth is the minimum growth of a heap in bytes, and that during a burst, as long as the heap stays below
+// burstHeapLimit.
 type growth struct{ usual, burst uint64 }
 
 var (

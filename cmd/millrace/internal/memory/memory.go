@@ -9,14 +9,14 @@ import (
 const (
 	// lookEvery is how often the process's CPU usage is checked.
 	lookEvery = 15 * time.Second
-	// quiet is the CPU time per check below which the process is idle. worth is the CPU time since the last release from which
-	// releasing memory is worthwhile.
+	// quiet is the CPU time per check below which the process is idle. worth is the CPU time since the last release
+	// from which releasing memory is worthwhile.
 	quiet = lookEvery / 100
 	worth = lookEvery / 50
 )
 
-// GiveBackWhenQuiet releases unused memory whenever the process has become idle after work, until ctx ends. The runtime by itself
-// keeps 1.5 times the live heap of the busiest time for two minutes, and pages of mapped files for ever.
+// GiveBackWhenQuiet releases unused memory whenever the process has become idle after work, until ctx ends. The runtime
+// by itself keeps 1.5 times the live heap of the busiest time for two minutes, and pages of mapped files for ever.
 func GiveBackWhenQuiet(ctx context.Context, files []string) {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()

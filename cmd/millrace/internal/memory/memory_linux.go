@@ -12,9 +12,9 @@ import (
 	"syscall"
 )
 
-// GiveBack releases unused heap, and mapped pages of files: of the program, most of which only the start needed, and of the named
-// files. The kernel reads a page from its file again when it is used. After the first call it reads the program's pages one by
-// one; before, a start needs many of them quickly.
+// GiveBack releases unused heap, and mapped pages of files: of the program, most of which only the start needed, and of
+// the named files. The kernel reads a page from its file again when it is used. After the first call it reads the
+// program's pages one by one; before, a start needs many of them quickly.
 func GiveBack(files []string) {
 	sparing.Do(func() { mapSparingly() })
 	debug.FreeOSMemory()
@@ -54,9 +54,9 @@ func mappings() iter.Seq[mapping] {
 				current = next
 				continue
 			}
-			// A page that was ever written to, as the dynamic linker does before it makes some pages read-only, exists only in
-			// memory. So only mappings without anonymous pages are released. Anonymous comes after Rss in the list, and is the
-			// last field needed.
+			// A page that was ever written to, as the dynamic linker does before it makes some pages read-only, exists
+			// only in memory. So only mappings without anonymous pages are released. Anonymous comes after Rss in the
+			// list, and is the last field needed.
 			if len(fields) == 3 && fields[0] == "Anonymous:" && fields[1] == "0" && current.readOnly && current.file != "" && !yield(current) {
 				return
 			}

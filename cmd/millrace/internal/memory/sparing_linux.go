@@ -7,21 +7,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapSparingly makes the kernel load the program's pages one by one. By default it also maps the cached pages around each page
-// that is used, 64 KiB or a whole folio of up to 2 MiB. Then all of the 80 MB of code and constants are soon resident, of which a
-// cluster needs 20.
+// mapSparingly makes the kernel load the program's pages one by one. By default it also maps the cached pages around
+// each page that is used, 64 KiB or a whole folio of up to 2 MiB. Then all of the 80 MB of code and constants are soon
+// resident, of which a cluster needs 20.
 //
-// Memory that is registered with a userfaultfd is exempt from that. It is registered for write notifications, which this mode
-// does not deliver, and nobody writes to code and constants. If the kernel is older than 6.7, or forbids it, nothing changes, and
-// the result is false.
+// Memory that is registered with a userfaultfd is exempt from that. It is registered for write notifications, which
+// this mode does not deliver, and nobody writes to code and constants. If the kernel is older than 6.7, or forbids it,
+// nothing changes, and the result is false.
 func mapSparingly() bool {
 	const userModeOnly = 1
 	fd, _, errno := unix.Syscall(unix.SYS_USERFAULTFD, unix.O_CLOEXEC|userModeOnly, 0, 0)
 	if errno != 0 {
 		return false
 	}
-	// Constants of the kernel's interface that x/sys does not have. The descriptor stays open, because closing it would end the
-	// registration.
+	// Constants of the kernel's interface that x/sys does not have. The descriptor stays open, because closing it would
+	// end the registration.
 	const (
 		request, register = 0xc018aa3f, 0xc020aa00 // UFFDIO_API, UFFDIO_REGISTER
 		version           = 0xaa

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A kubelet releases unused memory soon after its start, and then every few minutes. It has so little load that measuring it is
-// not worthwhile, and releasing memory costs it 0.01 % of a core.
+// A kubelet releases unused memory soon after its start, and then every few minutes. It has so little load that
+// measuring it is not worthwhile, and releasing memory costs it 0.01 % of a core.
 const (
 	firstRest = 15 * time.Second
 	maxRest   = 4 * time.Minute

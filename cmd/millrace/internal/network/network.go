@@ -1,5 +1,5 @@
-// Package network has the commands for a machine's part of the cluster's network: `millrace network`, `millrace proxy` and `millrace dns`, and the CNI plugin
-// that the program becomes when a container runtime calls it.
+// Package network has the commands for a machine's part of the cluster's network: `millrace network`, `millrace proxy`
+// and `millrace dns`, and the CNI plugin that the program becomes when a container runtime calls it.
 package network
 
 import (

@@ -198,8 +198,8 @@ func serviceOptions(file *config.File) (services.Options, error) {
 	return o, err
 }
 
-// adjustMachine sets what the kernel's connection tracking and its choice of processes to kill need. A failure is logged, because
-// services work without it.
+// adjustMachine sets what the kernel's connection tracking and its choice of processes to kill need. A failure is
+// logged, because services work without it.
 func adjustMachine(ctx context.Context, file *config.File, clients *loop.Clients) {
 	score := strconv.Itoa(int(*file.OOMScoreAdj))
 	if err := os.WriteFile("/proc/self/oom_score_adj", []byte(score), 0o644); err != nil {

@@ -16,7 +16,8 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// accessFlags configure who may ask a component for its metrics, under the names of kube-controller-manager and kube-scheduler.
+// accessFlags configure who may ask a component for its metrics, under the names of kube-controller-manager and
+// kube-scheduler.
 type accessFlags struct {
 	authenticate, authorize      string
 	open                         []string

@@ -15,13 +15,13 @@ import (
 // Plain configure the ports for health and metrics without TLS, under kube-proxy's names.
 type Plain struct{ health, metrics string }
 
-func (f *Plain) Add(c *cobra.Command, health, metrics string) {
-	c.Flags().StringVar(&f.health, "healthz-bind-address", health, "address and port of /healthz and /livez; empty: none")
-	c.Flags().StringVar(&f.metrics, "metrics-bind-address", metrics, "address and port of /metrics; empty: none")
+func (p *Plain) Add(c *cobra.Command, health, metrics string) {
+	c.Flags().StringVar(&p.health, "healthz-bind-address", health, "address and port of /healthz and /livez; empty: none")
+	c.Flags().StringVar(&p.metrics, "metrics-bind-address", metrics, "address and port of /metrics; empty: none")
 }
 
 // Serve opens the ports. The returned runner serves them.
-func (f *Plain) Serve(ctx context.Context, registry *prometheus.Registry, clients *loop.Clients) (loop.Runner, error) {
+func (p *Plain) Serve(ctx context.Context, registry *prometheus.Registry, clients *loop.Clients) (loop.Runner, error) {
 	told, err := NewTelling(registry, clients, nil)
 	if err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func (f *Plain) Serve(ctx context.Context, registry *prometheus.Registry, client
 	for _, one := range []struct {
 		flag, address string
 		metrics       prometheus.Gatherer
-	}{{"healthz-bind-address", f.health, nil}, {"metrics-bind-address", f.metrics, told.Metrics}} {
+	}{{"healthz-bind-address", p.health, nil}, {"metrics-bind-address", p.metrics, told.Metrics}} {
 		if one.address == "" {
 			continue
 		}

@@ -1,4 +1,5 @@
-// Package ports has the ports for health, metrics and configuration of programs that use the API, with TLS and without, and their flags.
+// Package ports has the ports for health, metrics and configuration of programs that use the API, with TLS and without,
+// and their flags.
 package ports
 
 import (
@@ -25,7 +26,8 @@ import (
 	"github.com/millrace/millrace/queue/prommetrics"
 )
 
-// Secure configure the HTTPS port for health and metrics, under the names of kube-controller-manager and kube-scheduler.
+// Secure configure the HTTPS port for health and metrics, under the names of kube-controller-manager and
+// kube-scheduler.
 type Secure struct {
 	address, clientCA, certFile, keyFile string
 	port                                 int
@@ -34,35 +36,35 @@ type Secure struct {
 	access                               accessFlags
 }
 
-func (f *Secure) Add(c *cobra.Command, port int) {
+func (s *Secure) Add(c *cobra.Command, port int) {
 	fl := c.Flags()
-	fl.StringVar(&f.address, "bind-address", "0.0.0.0", "listen address for health, metrics and configuration")
-	fl.IntVar(&f.port, "secure-port", port, "port for health, metrics and configuration; 0: none")
-	fl.StringVar(&f.clientCA, "client-ca-file", "", "CA certificates of clients (default: those of the kubeconfig)")
-	fl.StringVar(&f.certFile, "tls-cert-file", "", "serving certificate; it is reloaded when it changes (default: a self-signed one)")
-	fl.StringVar(&f.keyFile, "tls-private-key-file", "", "key of the serving certificate")
-	f.tls.Add(fl)
-	fl.BoolVar(&f.Profiling, "profiling", true, "serve profiles of this process below /debug/pprof")
-	fl.BoolVar(&f.Contention, "contention-profiling", false, "also profile what goroutines wait for, which costs each one that waits")
-	f.access.add(fl)
+	fl.StringVar(&s.address, "bind-address", "0.0.0.0", "listen address for health, metrics and configuration")
+	fl.IntVar(&s.port, "secure-port", port, "port for health, metrics and configuration; 0: none")
+	fl.StringVar(&s.clientCA, "client-ca-file", "", "CA certificates of clients (default: those of the kubeconfig)")
+	fl.StringVar(&s.certFile, "tls-cert-file", "", "serving certificate; it is reloaded when it changes (default: a self-signed one)")
+	fl.StringVar(&s.keyFile, "tls-private-key-file", "", "key of the serving certificate")
+	s.tls.Add(fl)
+	fl.BoolVar(&s.Profiling, "profiling", true, "serve profiles of this process below /debug/pprof")
+	fl.BoolVar(&s.Contention, "contention-profiling", false, "also profile what goroutines wait for, which costs each one that waits")
+	s.access.add(fl)
 }
 
 // Check reports flags that do not fit together, and files that cannot be read.
-func (f *Secure) Check() error {
+func (s *Secure) Check() error {
 	switch {
-	case net.ParseIP(f.address) == nil:
-		return fmt.Errorf("--bind-address %q is not an IP address", f.address)
-	case f.port < 0 || f.port > 65535:
-		return fmt.Errorf("--secure-port %d is not a port", f.port)
-	case (f.certFile == "") != (f.keyFile == ""):
+	case net.ParseIP(s.address) == nil:
+		return fmt.Errorf("--bind-address %q is not an IP address", s.address)
+	case s.port < 0 || s.port > 65535:
+		return fmt.Errorf("--secure-port %d is not a port", s.port)
+	case (s.certFile == "") != (s.keyFile == ""):
 		return errors.New("--tls-cert-file and --tls-private-key-file belong together: give both or neither")
 	}
-	if _, err := f.tls.Options(); err != nil {
+	if _, err := s.tls.Options(); err != nil {
 		return err
 	}
 	return flags.Files(map[string]string{
-		"client-ca-file": f.clientCA, "tls-cert-file": f.certFile, "tls-private-key-file": f.keyFile, "requestheader-client-ca-file": f.access.proxies,
-		"authentication-kubeconfig": f.access.authenticate, "authorization-kubeconfig": f.access.authorize,
+		"client-ca-file": s.clientCA, "tls-cert-file": s.certFile, "tls-private-key-file": s.keyFile, "requestheader-client-ca-file": s.access.proxies,
+		"authentication-kubeconfig": s.access.authenticate, "authorization-kubeconfig": s.access.authorize,
 	})
 }
 
@@ -91,17 +93,17 @@ func NewTelling(metrics *prometheus.Registry, clients *loop.Clients, config func
 }
 
 // Serve opens the port. The returned runner serves it and reloads the certificates.
-func (f *Secure) Serve(ctx context.Context, clients *loop.Clients, authorities []byte, t *Telling) (loop.Runner, error) {
-	if f.Profiling && f.Contention {
+func (s *Secure) Serve(ctx context.Context, clients *loop.Clients, authorities []byte, t *Telling) (loop.Runner, error) {
+	if s.Profiling && s.Contention {
 		runtime.SetBlockProfileRate(1)
 	}
-	if f.port == 0 {
+	if s.port == 0 {
 		return loop.Join(), nil
 	}
-	o := secure.Options{Checks: t.checks, Metrics: t.Metrics, Configuration: t.config, More: t.More, Logger: clients.Log, Profiling: f.Profiling}
-	if f.clientCA != "" {
+	o := secure.Options{Checks: t.checks, Metrics: t.Metrics, Configuration: t.config, More: t.More, Logger: clients.Log, Profiling: s.Profiling}
+	if s.clientCA != "" {
 		var err error
-		if authorities, err = os.ReadFile(f.clientCA); err != nil {
+		if authorities, err = os.ReadFile(s.clientCA); err != nil {
 			return nil, fmt.Errorf("--client-ca-file: %w", err)
 		}
 	}
@@ -113,14 +115,14 @@ func (f *Secure) Serve(ctx context.Context, clients *loop.Clients, authorities [
 		}
 		hints.AppendCertsFromPEM(authorities)
 	}
-	if err := f.access.apply(&o, clients, hints); err != nil {
+	if err := s.access.apply(&o, clients, hints); err != nil {
 		return nil, err
 	}
-	watched, err := f.configureTLS(&o, clients.Log, hints)
+	watched, err := s.configureTLS(&o, clients.Log, hints)
 	if err != nil {
 		return nil, err
 	}
-	server, err := secure.Open(ctx, net.JoinHostPort(f.address, strconv.Itoa(f.port)), o)
+	server, err := secure.Open(ctx, net.JoinHostPort(s.address, strconv.Itoa(s.port)), o)
 	if err != nil {
 		return nil, fmt.Errorf("--secure-port: %w", err)
 	}
@@ -128,8 +130,8 @@ func (f *Secure) Serve(ctx context.Context, clients *loop.Clients, authorities [
 }
 
 // configureTLS sets the TLS of the port. The returned runners reload the certificates.
-func (f *Secure) configureTLS(o *secure.Options, log *slog.Logger, hints *x509.CertPool) ([]loop.Runner, error) {
-	shape, err := f.tls.Options()
+func (s *Secure) configureTLS(o *secure.Options, log *slog.Logger, hints *x509.CertPool) ([]loop.Runner, error) {
+	shape, err := s.tls.Options()
 	if err != nil {
 		return nil, err
 	}
@@ -148,12 +150,12 @@ func (f *Secure) configureTLS(o *secure.Options, log *slog.Logger, hints *x509.C
 		}))
 		return pair.Get, nil
 	}
-	if f.certFile != "" {
-		if server.Serving, err = watch("--tls-cert-file and --tls-private-key-file", f.certFile, f.keyFile); err != nil {
+	if s.certFile != "" {
+		if server.Serving, err = watch("--tls-cert-file and --tls-private-key-file", s.certFile, s.keyFile); err != nil {
 			return nil, err
 		}
 	} else {
-		made, err := secure.SelfSigned(f.address)
+		made, err := secure.SelfSigned(s.address)
 		if err != nil {
 			return nil, err
 		}

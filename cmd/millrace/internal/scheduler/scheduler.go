@@ -120,8 +120,8 @@ func (f *Flags) take(c *cobra.Command, file *config.File) {
 	f.secure.Profiling = *file.EnableProfiling
 }
 
-// takeExplicit sets what the file itself says. The defaults of kube-scheduler, a limit of 50 requests per second and a profile of what
-// goroutines wait for, do not apply here: they would only cost time.
+// takeExplicit sets what the file itself says. The defaults of kube-scheduler, a limit of 50 requests per second and a
+// profile of what goroutines wait for, do not apply here: they would only cost time.
 func (f *Flags) takeExplicit() error {
 	text, err := os.ReadFile(f.file)
 	if err != nil {

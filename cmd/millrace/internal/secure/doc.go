@@ -1,11 +1,14 @@
-// Package secure serves a component's health, metrics and configuration over TLS, to clients that the API server authorizes.
+// Package secure serves a component's health, metrics and configuration over TLS, to clients that the API server
+// authorizes.
 //
 // Guarantees:
 //
 //   - /healthz, /livez and /readyz are open to everybody, and so is every path in Options.Open.
-//   - For anything else a client is authenticated by a proxy in front (Options.Front), by a client certificate of the given CA or by a
-//     TokenReview, and authorized by a SubjectAccessReview. While the API server does not answer, nobody is authorized.
-//   - Results are cached, for ten seconds by default and for a bounded number of clients, so that a scraper costs no reviews.
+//   - For anything else a client is authenticated by a proxy in front (Options.Front), by a client certificate of the
+//     given CA or by a TokenReview, and authorized by a SubjectAccessReview. While the API server does not answer,
+//     nobody is authorized.
+//   - Results are cached, for ten seconds by default and for a bounded number of clients, so that a scraper costs no
+//     reviews.
 //   - Without certificate files the server makes a self-signed certificate, which is never stored.
 package secure
 
@@ -47,19 +50,19 @@ type Who struct {
 type Options struct {
 	// Kube creates the TokenReviews. Access creates the SubjectAccessReviews: Kube if it is nil.
 	Kube, Access kubernetes.Interface
-	// TLS configures the port, and has the serving certificate. It must request client certificates without verifying them. If it is
-	// nil, a self-signed certificate is made.
+	// TLS configures the port, and has the serving certificate. It must request client certificates without verifying
+	// them. If it is nil, a self-signed certificate is made.
 	TLS *tls.Config
 	// Clients has the CA of client certificates, or is nil.
 	Clients *x509.CertPool
-	// Front returns the client for which a proxy asks that has authenticated it, and false if no proxy asks. It may be nil. An error
-	// means that somebody else claims to be the proxy.
+	// Front returns the client for which a proxy asks that has authenticated it, and false if no proxy asks. It may be
+	// nil. An error means that somebody else claims to be the proxy.
 	Front func(r *http.Request) (Who, bool, error)
-	// TokensFor, AllowedFor and DeniedFor are how long results are cached: of TokenReviews, and of SubjectAccessReviews that allow and
-	// that do not. 0 means 10 s; a negative value caches nothing.
+	// TokensFor, AllowedFor and DeniedFor are how long results are cached: of TokenReviews, and of SubjectAccessReviews
+	// that allow and that do not. 0 means 10 s; a negative value caches nothing.
 	TokensFor, AllowedFor, DeniedFor time.Duration
-	// Open lists the paths that need no authorization: the health paths by default. One that ends in "/*" includes all paths
-	// below.
+	// Open lists the paths that need no authorization: the health paths by default. One that ends in "/*" includes all
+	// paths below.
 	Open []string
 	// Checks make up the health.
 	Checks []Check

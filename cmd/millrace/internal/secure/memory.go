@@ -12,7 +12,8 @@ const (
 	maxKept    = 4096
 )
 
-// memory caches results by the hash of the request. Errors are not cached; refusals are. How long is up to the one who asks.
+// memory caches results by the hash of the request. Errors are not cached; refusals are. How long is up to the one who
+// asks.
 type memory[T any] struct {
 	mu   sync.Mutex // guards kept
 	kept map[[sha256.Size]byte]remembrance[T]

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// SelfSigned makes a self-signed certificate for this machine and for more names and addresses, valid for 365 days. Clients cannot
-// verify it against a CA.
+// SelfSigned makes a self-signed certificate for this machine and for more names and addresses, valid for 365 days.
+// Clients cannot verify it against a CA.
 func SelfSigned(hosts ...string) (*tls.Certificate, error) {
 	made, err := selfSigned(hosts)
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package serving has what the commands have in common that serve the API, and runs a cluster for them until it is ended.
+// Package serving has what the commands have in common that serve the API, and runs a cluster for them until it is
+// ended.
 package serving
 
 import (
@@ -107,7 +108,8 @@ func (f *Flags) where() string {
 	return "in " + f.Data
 }
 
-// writeKubeconfig writes the kubeconfig to the given file, into the data directory, or, if there is neither, into a temporary file.
+// writeKubeconfig writes the kubeconfig to the given file, into the data directory, or, if there is neither, into a
+// temporary file.
 func (f *Flags) writeKubeconfig(c *millrace.Cluster) (path string, remove func(), err error) {
 	remove = func() {}
 	switch path = f.kubeconfig; {

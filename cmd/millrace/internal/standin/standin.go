@@ -1,4 +1,5 @@
-// Package standin stands in for etcd when a test suite starts one beside an API server that keeps its objects in memory: it answers health checks.
+// Package standin stands in for etcd when a test suite starts one beside an API server that keeps its objects in
+// memory: it answers health checks.
 package standin
 
 import (
@@ -21,12 +22,13 @@ import (
 const (
 	// standInMark is a header that identifies a stand-in for etcd.
 	standInMark = "Millrace-Stand-In"
-	// claimPath is the path at which an API server claims a stand-in. The request stays open for as long as the API server runs.
+	// claimPath is the path at which an API server claims a stand-in. The request stays open for as long as the API
+	// server runs.
 	claimPath = "/millrace/claim"
 )
 
-// standIn replaces etcd for an API server that keeps its data in memory. It answers health checks, and ensures that only one API
-// server uses it, because two would not share their data.
+// standIn replaces etcd for an API server that keeps its data in memory. It answers health checks, and ensures that
+// only one API server uses it, because two would not share their data.
 type standIn struct {
 	claimed atomic.Bool
 }

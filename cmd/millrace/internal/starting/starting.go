@@ -1,7 +1,8 @@
 // Package starting switches the garbage collector off while packages are initialized.
 //
-// The packages that the program is made of allocate some 30 MiB of tables then, which all stay. Collecting several times in between is a third of the CPU
-// time of a start. The package imports nothing but the standard library, so it is initialized among the first. main must call Done.
+// The packages that the program is made of allocate some 30 MiB of tables then, which all stay. Collecting several
+// times in between is a third of the CPU time of a start. The package imports nothing but the standard library, so it
+// is initialized among the first. main must call Done.
 package starting
 
 import "runtime/debug"

@@ -1,7 +1,8 @@
 // Package history maintains the ControllerRevisions of an object: the pod templates that it has had.
 //
-// The data has Kubernetes' format, a patch that replaces the template, so Kubernetes' own controllers and these understand each
-// other's revisions. A template never has two revisions: when it comes back, its old revision gets the highest number.
+// The data has Kubernetes' format, a patch that replaces the template, so Kubernetes' own controllers and these
+// understand each other's revisions. A template never has two revisions: when it comes back, its old revision gets the
+// highest number.
 package history
 
 import (
@@ -83,7 +84,8 @@ func sortByNumber(all []*appsv1.ControllerRevision) {
 	})
 }
 
-// Current returns the revision of the owner's current template, which has the highest number, and all revisions including it.
+// Current returns the revision of the owner's current template, which has the highest number, and all revisions
+// including it.
 func (h *History) Current(ctx context.Context, owner Owner, all []*appsv1.ControllerRevision) (*appsv1.ControllerRevision, []*appsv1.ControllerRevision, error) {
 	highest := int64(0)
 	var found *appsv1.ControllerRevision

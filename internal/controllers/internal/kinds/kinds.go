@@ -1,7 +1,7 @@
 // Package kinds reads from discovery which kinds an API server has.
 //
-// Guarantees: a kind that discovery shows is found, in the preferred version of its group. A group whose discovery fails does not
-// hide the others, and is listed in Failed. Unless Failed is empty, a kind that is not found may exist.
+// Guarantees: a kind that discovery shows is found, in the preferred version of its group. A group whose discovery
+// fails does not hide the others, and is listed in Failed. Unless Failed is empty, a kind that is not found may exist.
 package kinds
 
 import (

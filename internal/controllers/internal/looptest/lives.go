@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// Lives runs loops that crash: each process ends at a random one of its writes, before or after the server has processed it, and
-// the next one starts with nothing but the API. After Calm there are no more crashes.
+// Lives runs loops that crash: each process ends at a random one of its writes, before or after the server has
+// processed it, and the next one starts with nothing but the API. After Calm there are no more crashes.
 type Lives struct {
 	server  *Server
 	entries []loop.Entry

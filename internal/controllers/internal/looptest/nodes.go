@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/internal/controllers/podview"
 )
 
-// Nodes acts as scheduler and kubelets: pods get one of Count nodes, run, become ready unless Unready says otherwise, and end
-// when they are deleted.
+// Nodes acts as scheduler and kubelets: pods get one of Count nodes, run, become ready unless Unready says otherwise,
+// and end when they are deleted.
 type Nodes struct {
 	Server  *Server
 	Count   int

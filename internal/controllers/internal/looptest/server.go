@@ -1,8 +1,8 @@
 // Package looptest runs control loops with a real API server, in virtual time, and injects faults between them.
 //
-// A test starts a testing/synctest bubble and, in it, an API server in memory (millracetest.API). [New] puts a [Server] in front
-// of it, through which the loops reach the API. It can lose requests and answers, and cut, delay or expire watches. The test
-// itself, [All], [Edit] and [Nodes] reach the API directly.
+// A test starts a testing/synctest bubble and, in it, an API server in memory (millracetest.API). [New] puts a [Server]
+// in front of it, through which the loops reach the API. It can lose requests and answers, and cut, delay or expire
+// watches. The test itself, [All], [Edit] and [Nodes] reach the API directly.
 //
 // [StartLives] runs loops that crash at any of their writes.
 package looptest
@@ -68,8 +68,8 @@ func (s *Server) clientsOver(transport http.RoundTripper) *loop.Clients {
 	return c
 }
 
-// Intercept injects faults: before is called before a request is served, and an error means that it never arrived. after is
-// called when it was served, and an error means that the answer was lost. Either may be nil.
+// Intercept injects faults: before is called before a request is served, and an error means that it never arrived.
+// after is called when it was served, and an error means that the answer was lost. Either may be nil.
 func (s *Server) Intercept(before, after func(*http.Request) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -119,7 +119,8 @@ func nameOf(group map[string]any) any {
 	return group["name"]
 }
 
-// Faults loses one of five writes while its result is true: half of them before they arrive, and of the others the answer.
+// Faults loses one of five writes while its result is true: half of them before they arrive, and of the others the
+// answer.
 func (s *Server) Faults(random *rand.Rand) *atomic.Bool {
 	on := new(atomic.Bool)
 	var mu sync.Mutex // guards random
@@ -159,27 +160,27 @@ func (s *Server) watch(r *http.Request) (*http.Response, error) {
 }
 
 // Read returns data while the stream is not blocked.
-func (w *stream) Read(p []byte) (int, error) {
-	n, err := w.ReadCloser.Read(p)
-	s := w.server
+func (st *stream) Read(p []byte) (int, error) {
+	n, err := st.ReadCloser.Read(p)
+	s := st.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.held && !w.dropped && s.watches[w] {
+	for s.held && !st.dropped && s.watches[st] {
 		s.moved.Wait()
 	}
-	if w.dropped || !s.watches[w] {
+	if st.dropped || !s.watches[st] {
 		return 0, io.EOF
 	}
 	return n, err
 }
 
 // Close ends the watch.
-func (w *stream) Close() error {
-	s := w.server
+func (st *stream) Close() error {
+	s := st.server
 	s.mu.Lock()
-	delete(s.watches, w)
+	delete(s.watches, st)
 	s.moved.Broadcast()
 	s.mu.Unlock()
-	w.cancel()
-	return w.ReadCloser.Close()
+	st.cancel()
+	return st.ReadCloser.Close()
 }

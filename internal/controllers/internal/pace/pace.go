@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// Pace is proportional to the number of an object's pods, because the cost of a sync is. Objects with few pods are synced at
-// once. The zero value is ready for use.
+// Pace is proportional to the number of an object's pods, because the cost of a sync is. Objects with few pods are
+// synced at once. The zero value is ready for use.
 type Pace struct{ sizes sync.Map }
 
 const (

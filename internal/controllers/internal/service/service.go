@@ -1,5 +1,5 @@
-// Package service decides which pods are endpoints of a Service, and on which ports, for the loops of EndpointSlices and of
-// Endpoints.
+// Package service decides which pods are endpoints of a Service, and on which ports, for the loops of EndpointSlices
+// and of Endpoints.
 package service
 
 import (
@@ -131,8 +131,8 @@ func Changed(before, after *podview.Pod) bool {
 		!slices.Equal(before.IPs, after.IPs) || !labels.Equals(before.Labels, after.Labels)
 }
 
-// Watch wakes a loop with the Services that a change of a pod concerns. The more endpoints a Service has, the longer it waits for
-// more changes.
+// Watch wakes a loop with the Services that a change of a pod concerns. The more endpoints a Service has, the longer it
+// waits for more changes.
 func Watch(l *loop.Loop, services *informer.Shared[*corev1.Service], pods *informer.Shared[*podview.Pod], pace *Pace) loop.Watch {
 	return loop.Changes(pods, func(before, after *podview.Pod) []loop.Key {
 		if !Changed(before, after) {
@@ -152,8 +152,8 @@ func Watch(l *loop.Loop, services *informer.Shared[*corev1.Service], pods *infor
 	})
 }
 
-// Pace remembers how many endpoints Services have. The cost of a sync is proportional to that, so large Services are synced less
-// often.
+// Pace remembers how many endpoints Services have. The cost of a sync is proportional to that, so large Services are
+// synced less often.
 type Pace struct{ sizes sync.Map }
 
 const (

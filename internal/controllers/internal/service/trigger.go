@@ -12,15 +12,15 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// Triggers remembers which changes of Services and pods were seen, so that an endpoints object can carry the time of the change
-// that triggered it. Clients measure the programming latency with it.
+// Triggers remembers which changes of Services and pods were seen, so that an endpoints object can carry the time of
+// the change that triggered it. Clients measure the programming latency with it.
 type Triggers struct {
 	mu   sync.Mutex
 	seen map[loop.Key]map[types.UID]time.Time
 }
 
-// Oldest returns the time of the oldest new change: the creation of the Service, or a change of a pod's readiness. It is zero if
-// there is none.
+// Oldest returns the time of the oldest new change: the creation of the Service, or a change of a pod's readiness. It
+// is zero if there is none.
 func (t *Triggers) Oldest(key loop.Key, s *corev1.Service, pods []*podview.Pod) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -30,7 +30,8 @@ type Plan struct {
 type Sync struct {
 	Took time.Duration
 	Err  error
-	// Endpoints are those that should exist, and Ideal the slices that they would fill. Slices are those that exist afterwards.
+	// Endpoints are those that should exist, and Ideal the slices that they would fill. Slices are those that exist
+	// afterwards.
 	Endpoints, Ideal, Slices int
 	// Added, Updated and Removed are endpoints. Skipped are addresses that get no endpoint.
 	Added, Updated, Removed, Skipped int

@@ -1,6 +1,6 @@
-// Package upkeep creates, patches and deletes the pods of an object. It records events about the object, and delays the loop's
-// next sync until its cache shows the writes, including those that may have succeeded, so that no pod is counted twice or not at
-// all.
+// Package upkeep creates, patches and deletes the pods of an object. It records events about the object, and delays the
+// loop's next sync until its cache shows the writes, including those that may have succeeded, so that no pod is counted
+// twice or not at all.
 package upkeep
 
 import (
@@ -56,7 +56,8 @@ func unsure(err error) bool {
 	return !errors.As(err, &answer) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
 }
 
-// catchUp delays the next sync until the cache shows everything up to now, so that a pod whose creation got no answer is counted.
+// catchUp delays the next sync until the cache shows everything up to now, so that a pod whose creation got no answer
+// is counted.
 func (p *Pods) catchUp(ctx context.Context, key loop.Key) {
 	now, err := p.Kube.CoreV1().Pods(key.Namespace).List(ctx, metav1.ListOptions{Limit: 1})
 	if err == nil {

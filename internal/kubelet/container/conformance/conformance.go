@@ -1,5 +1,5 @@
-// Package conformance checks that a container runtime keeps the guarantees of package container, by their names: Truthful,
-// Remembered, Announced, Graceful, Idempotent, Resizable.
+// Package conformance checks that a container runtime keeps the guarantees of package container, by their names:
+// Truthful, Remembered, Announced, Graceful, Idempotent, Resizable.
 package conformance
 
 import (
@@ -22,8 +22,8 @@ type Subject struct {
 	Images  container.Images
 	// Image is an image that the runtime has.
 	Image string
-	// Running returns a pod with one container, "main", that runs until it is stopped and then exits at once. The container of
-	// Ending exits by itself with code 3, soon but not at once.
+	// Running returns a pod with one container, "main", that runs until it is stopped and then exits at once. The
+	// container of Ending exits by itself with code 3, soon but not at once.
 	Running, Ending func() *corev1.Pod
 	// Timeout bounds each step. Nothing is measured by it.
 	Timeout time.Duration
@@ -216,8 +216,8 @@ func announced(t *testing.T, s *Subject, ctx context.Context) {
 	b.until(container.Exited)
 }
 
-// enoughGrace is the grace period. A container that was started a moment ago may not handle signals yet; it is killed at the end
-// of this period.
+// enoughGrace is the grace period. A container that was started a moment ago may not handle signals yet; it is killed
+// at the end of this period.
 const enoughGrace = 3 * time.Second
 
 func graceful(t *testing.T, s *Subject, ctx context.Context) {

@@ -1,4 +1,5 @@
-// Command empty stops and removes all pods that this project's kubelets have left in a container runtime, with their networks.
+// Command empty stops and removes all pods that this project's kubelets have left in a container runtime, with their
+// networks.
 package main
 
 import (

@@ -1,7 +1,7 @@
 // Package tables updates tables of the kernel's nf_tables when a node's informers change.
 //
-// A Writer calls Sync after Trigger, once for any number of triggers, and again with a growing delay while Sync fails. Sync and Modified are
-// never called at the same time.
+// A Writer calls Sync after Trigger, once for any number of triggers, and again with a growing delay while Sync fails.
+// Sync and Modified are never called at the same time.
 package tables
 
 import (
@@ -63,7 +63,8 @@ type Registration interface {
 	Done() <-chan struct{}
 }
 
-// Run writes the tables when the informers have synced, and updates them until the context ends. It closes the registrations.
+// Run writes the tables when the informers have synced, and updates them until the context ends. It closes the
+// registrations.
 func (w *Writer) Run(ctx context.Context, registrations []Registration, from ...loop.Cache) error {
 	defer func() {
 		for _, r := range registrations {

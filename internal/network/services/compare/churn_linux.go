@@ -20,7 +20,8 @@ const (
 	churnDuration = 10 * time.Second
 	// writers is how many goroutines write changes.
 	writers = 16
-	// probeService is the service whose delay is measured. Its only endpoint is one of probeAddresses, which answer with their own address.
+	// probeService is the service whose delay is measured. Its only endpoint is one of probeAddresses, which answer
+	// with their own address.
 	probeService = "probe"
 )
 

@@ -1,14 +1,15 @@
-// Command compare lets kube-proxy (in its nftables mode) and this project's proxy write the rules for the same services, one after the
-// other. It measures the time until all are written after the start, the time from the write of one changed endpoint to the changed rule,
-// and the CPU time and memory of both. With --rate it also measures the time until a rule has changed while so many endpoints change a second, and
-// then connections through a service. With --questions it measures names: this project's DNS server, and CoreDNS beside it.
+// Command compare lets kube-proxy (in its nftables mode) and this project's proxy write the rules for the same
+// services, one after the other. It measures the time until all are written after the start, the time from the write of
+// one changed endpoint to the changed rule, and the CPU time and memory of both. With --rate it also measures the time
+// until a rule has changed while so many endpoints change a second, and then connections through a service. With
+// --questions it measures names: this project's DNS server, and CoreDNS beside it.
 //
 //	compare --millrace PATH [--kube-proxy PATH] [--services 10000] [--endpoints 10] [--changes 20] [--runs 1]
 //	compare --millrace PATH [--kube-proxy PATH] --rate 1000
 //	compare --millrace PATH --questions 20000 [--coredns PATH] [--services 10000]
 //
-// It needs root. Everything runs in a new network namespace, with an API server of this project in memory: the machine's network is not
-// changed, and nothing is left afterwards.
+// It needs root. Everything runs in a new network namespace, with an API server of this project in memory: the
+// machine's network is not changed, and nothing is left afterwards.
 package main
 
 import (

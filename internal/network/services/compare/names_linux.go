@@ -118,8 +118,8 @@ func answers(ctx context.Context, i int) error {
 	return errors.New("it does not answer")
 }
 
-// asker sends questions at its share of the rate, without waiting for the answers of earlier ones, and records the times until the
-// answers.
+// asker sends questions at its share of the rate, without waiting for the answers of earlier ones, and records the
+// times until the answers.
 type asker struct {
 	sent  int
 	times []time.Duration

@@ -66,7 +66,8 @@ func count(conn *nft.Conn, table, set string) int {
 // head names the columns of the table.
 const head = "proxy\tfirst sync ms\tCPU ms\ta change ms (median)\t(most)\tCPU ms a change\tMiB\tpeak MiB"
 
-// result has one contender's measurements. A proxy that connects to the API and reads everything before it writes has that time included.
+// result has one contender's measurements. A proxy that connects to the API and reads everything before it writes has
+// that time included.
 type result struct {
 	first, firstCPU time.Duration
 	changes         []time.Duration
@@ -175,8 +176,8 @@ func settle(ctx context.Context, conn *nft.Conn, full func() bool) (time.Time, e
 	return last, err
 }
 
-// waitIdle waits until a process has finished the work after its start, such as garbage collection, for half a minute at
-// most.
+// waitIdle waits until a process has finished the work after its start, such as garbage collection, for half a minute
+// at most.
 func waitIdle(ctx context.Context, pid int) error {
 	const little = 5 * time.Millisecond
 	for range 15 {
@@ -191,8 +192,8 @@ func waitIdle(ctx context.Context, pid int) error {
 	return nil
 }
 
-// change removes an endpoint of a service, and returns the time from the write to the changed rule. Then it waits before the next change,
-// because a proxy may delay changes until some time has passed since the last one.
+// change removes an endpoint of a service, and returns the time from the write to the changed rule. Then it waits
+// before the next change, because a proxy may delay changes until some time has passed since the last one.
 func (s *server) change(ctx context.Context, conn *nft.Conn, i int, o options) (time.Duration, error) {
 	const between = 1500 * time.Millisecond
 	before, err := conn.Generation()

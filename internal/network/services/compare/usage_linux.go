@@ -13,8 +13,8 @@ import (
 // tick is the unit of CPU times in /proc.
 const tick = 10 * time.Millisecond
 
-// cpu returns the CPU time of a process, with nanosecond resolution, plus that of its children that have ended, in ticks: kube-proxy starts
-// the program nft.
+// cpu returns the CPU time of a process, with nanosecond resolution, plus that of its children that have ended, in
+// ticks: kube-proxy starts the program nft.
 func cpu(pid int) time.Duration {
 	const processScheduled = 2
 	clock := ^int32(pid)<<3 | processScheduled // the kernel's number of a process's clock

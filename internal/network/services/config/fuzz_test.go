@@ -8,7 +8,8 @@ import (
 	"github.com/millrace/millrace/internal/network/services/config"
 )
 
-// Whatever a file says, it is an error or a configuration that is complete with defaults: written and read again it is the same.
+// Whatever a file says, it is an error or a configuration that is complete with defaults: written and read again it is
+// the same.
 func FuzzFiles(f *testing.F) {
 	for _, text := range []string{
 		"", head, head + "clusterCIDR: 10.244.0.0/16\n", head + "conntrack: {min: -1, tcpCloseWaitTimeout: null}\n", head + "nftables: null\nipvs: {scheduler: rr}\n",

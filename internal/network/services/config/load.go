@@ -1,7 +1,9 @@
-// Package config reads the configuration file of kube-proxy, a KubeProxyConfiguration of kubeproxy.config.k8s.io/v1alpha1.
+// Package config reads the configuration file of kube-proxy, a KubeProxyConfiguration of
+// kubeproxy.config.k8s.io/v1alpha1.
 //
-// Parsing is strict: an unknown or repeated field is an error. Fields that have no effect here are accepted, and Ignored names
-// those that a file has set. A field whose effect would be missed, such as another proxy mode, is an error.
+// Parsing is strict: an unknown or repeated field is an error. Fields that have no effect here are accepted, and
+// Ignored names those that a file has set. A field whose effect would be missed, such as another proxy mode, is an
+// error.
 package config
 
 import (

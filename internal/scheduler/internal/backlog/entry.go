@@ -9,7 +9,8 @@ import (
 
 // Options of a queue. The zero value has kube-scheduler's times.
 type Options struct {
-	// Backoff is the delay after the first attempt. It doubles with each attempt, up to MaxBackoff. 0 means 1 s and 10 s.
+	// Backoff is the delay after the first attempt. It doubles with each attempt, up to MaxBackoff. 0 means 1 s and 10
+	// s.
 	Backoff, MaxBackoff time.Duration
 	// MaxWait is the longest time that a pod stays unschedulable. 0 means 5 minutes.
 	MaxWait time.Duration

@@ -110,8 +110,8 @@ func (q *Queue) Pod(key cluster.Key) *cluster.Pod {
 	return nil
 }
 
-// Pop returns the pod to try next, and counts an attempt. If no pod is active, pods that back off are tried early, unless they
-// do so after an error: that delays no other pod.
+// Pop returns the pod to try next, and counts an attempt. If no pod is active, pods that back off are tried early,
+// unless they do so after an error: that delays no other pod.
 func (q *Queue) Pop(now time.Time) (*Entry, bool) {
 	e := q.active.first()
 	if e == nil {
@@ -154,8 +154,8 @@ func (q *Queue) Unschedulable(f func(g Group, pods int)) {
 	}
 }
 
-// Wake lets unschedulable pods be tried again after an event: in groups for which may is true, those for which some is true, or
-// all if some is nil.
+// Wake lets unschedulable pods be tried again after an event: in groups for which may is true, those for which some is
+// true, or all if some is nil.
 func (q *Queue) Wake(now time.Time, after Event, may func(Group) bool, some func(*cluster.Pod) bool) {
 	for group, members := range q.groups {
 		if !may(group) {

@@ -48,7 +48,8 @@ func appendExtended(all []ExtendedRequest, c *corev1.Container, at int, ends boo
 	return all
 }
 
-// IsExtended reports whether devices may stand for a resource: it is not one of Kubernetes' own, or it is that of a device class.
+// IsExtended reports whether devices may stand for a resource: it is not one of Kubernetes' own, or it is that of a
+// device class.
 func IsExtended(name corev1.ResourceName) bool {
 	text := string(name)
 	if strings.HasPrefix(text, resourcev1.ResourceDeviceClassPrefix) {

@@ -36,12 +36,14 @@ type Node struct {
 	devices *devices.State
 }
 
-// Claimed reports whether pods get an extended resource by a resource claim on this node: the node has none of it, and a device class stands for it.
+// Claimed reports whether pods get an extended resource by a resource claim on this node: the node has none of it, and
+// a device class stands for it.
 func (n *Node) Claimed(resource corev1.ResourceName) bool {
 	return n.Allocatable.Extended[resource] == 0 && n.devices != nil && n.devices.ClassOf(resource) != nil
 }
 
-// ClaimedAmounts returns how many devices stand for an extended resource on this node, and how many of them are allocated.
+// ClaimedAmounts returns how many devices stand for an extended resource on this node, and how many of them are
+// allocated.
 func (n *Node) ClaimedAmounts(resource corev1.ResourceName) (all, allocated int64) {
 	if !n.Claimed(resource) {
 		return 0, 0

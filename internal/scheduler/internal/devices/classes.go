@@ -8,23 +8,24 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// SetClass sets a class; nil if it was deleted. It returns the extended resources that have another class now, or none any more.
-func (p *State) SetClass(name string, class *resourcev1.DeviceClass) (changed []corev1.ResourceName) {
-	old := p.classes[name]
+// SetClass sets a class; nil if it was deleted. It returns the extended resources that have another class now, or none
+// any more.
+func (s *State) SetClass(name string, class *resourcev1.DeviceClass) (changed []corev1.ResourceName) {
+	old := s.classes[name]
 	if (old == nil) != (class == nil) {
 		changed = append(changed, implicitName(name))
 	}
 	if old != nil {
-		p.matches.forgetClass(old)
+		s.matches.forgetClass(old)
 	}
 	if class == nil {
-		delete(p.classes, name)
+		delete(s.classes, name)
 	} else {
-		set(&p.classes, name, class)
+		set(&s.classes, name, class)
 	}
 	resources := []corev1.ResourceName{explicitName(old), explicitName(class)}
 	for _, resource := range slices.Compact(resources) {
-		if resource != "" && p.nameClass(resource) {
+		if resource != "" && s.nameClass(resource) {
 			changed = append(changed, resource)
 		}
 	}
@@ -32,23 +33,24 @@ func (p *State) SetClass(name string, class *resourcev1.DeviceClass) (changed []
 }
 
 // nameClass finds the class for an extended resource, and reports whether it is another one than before.
-func (p *State) nameClass(resource corev1.ResourceName) bool {
+func (s *State) nameClass(resource corev1.ResourceName) bool {
 	var best *resourcev1.DeviceClass
-	for _, class := range p.classes {
+	for _, class := range s.classes {
 		if explicitName(class) == resource && (best == nil || precedes(class, best)) {
 			best = class
 		}
 	}
-	old := p.named[resource]
+	old := s.named[resource]
 	if best == nil {
-		delete(p.named, resource)
+		delete(s.named, resource)
 	} else {
-		set(&p.named, resource, best)
+		set(&s.named, resource, best)
 	}
 	return (old == nil) != (best == nil) || old != nil && old.Name != best.Name
 }
 
-// precedes tells which of two classes that name the same resource counts: the newer one, so that users can replace a class.
+// precedes tells which of two classes that name the same resource counts: the newer one, so that users can replace a
+// class.
 func precedes(class, other *resourcev1.DeviceClass) bool {
 	if at, than := class.CreationTimestamp, other.CreationTimestamp; !at.Equal(&than) {
 		return than.Before(&at)
@@ -69,9 +71,9 @@ func implicitName(class string) corev1.ResourceName {
 }
 
 // ClassOf returns the class whose devices a resource stands for, or nil.
-func (p *State) ClassOf(resource corev1.ResourceName) *resourcev1.DeviceClass {
+func (s *State) ClassOf(resource corev1.ResourceName) *resourcev1.DeviceClass {
 	if class, implicit := strings.CutPrefix(string(resource), resourcev1.ResourceDeviceClassPrefix); implicit {
-		return p.classes[class]
+		return s.classes[class]
 	}
-	return p.named[resource]
+	return s.named[resource]
 }

@@ -19,66 +19,66 @@ func SpecialFor(c *resourcev1.ResourceClaim) types.UID {
 	return ""
 }
 
-func (p *State) setSpecial(key Key, c *resourcev1.ResourceClaim, is bool) {
+func (s *State) setSpecial(key Key, c *resourcev1.ResourceClaim, is bool) {
 	pod := SpecialFor(c)
 	if pod == "" {
 		return
 	}
 	if is {
-		set(&p.special, pod, append(p.special[pod], key))
+		set(&s.special, pod, append(s.special[pod], key))
 		return
 	}
-	left := slices.DeleteFunc(p.special[pod], func(k Key) bool { return k == key })
+	left := slices.DeleteFunc(s.special[pod], func(k Key) bool { return k == key })
 	if len(left) == 0 {
-		delete(p.special, pod)
+		delete(s.special, pod)
 		return
 	}
-	p.special[pod] = left
+	s.special[pod] = left
 }
 
 // Special returns the claim in the API for a pod's extended resources.
-func (p *State) Special(pod types.UID) (*resourcev1.ResourceClaim, bool) {
-	keys := p.special[pod]
+func (s *State) Special(pod types.UID) (*resourcev1.ResourceClaim, bool) {
+	keys := s.special[pod]
 	if len(keys) == 0 {
 		return nil, false
 	}
-	return p.Claim(keys[0])
+	return s.Claim(keys[0])
 }
 
 // Promise lets the devices of a claim count that does not exist yet, until it is kept or broken.
-func (p *State) Promise(object *resourcev1.ResourceClaim) {
-	p.BreakPromise(object.UID)
-	set(&p.promises, object.UID, object)
-	p.count(object, true)
+func (s *State) Promise(object *resourcev1.ResourceClaim) {
+	s.BreakPromise(object.UID)
+	set(&s.promises, object.UID, object)
+	s.count(object, true)
 }
 
 // BreakPromise frees the devices of a promised claim, if the promise has not been kept.
-func (p *State) BreakPromise(uid types.UID) {
-	if promised, ok := p.promises[uid]; ok {
-		p.count(promised, false)
-		delete(p.promises, uid)
+func (s *State) BreakPromise(uid types.UID) {
+	if promised, ok := s.promises[uid]; ok {
+		s.count(promised, false)
+		delete(s.promises, uid)
 	}
 }
 
 // KeepPromise replaces a promised claim by the one that was written. That counts as assumed until the API shows it.
-func (p *State) KeepPromise(uid types.UID, written *resourcev1.ResourceClaim) {
+func (s *State) KeepPromise(uid types.UID, written *resourcev1.ResourceClaim) {
 	key := Key{Namespace: written.Namespace, Name: written.Name}
-	c, ok := p.claims[key]
+	c, ok := s.claims[key]
 	if ok {
-		p.count(c.get(), false)
+		s.count(c.get(), false)
 	} else {
 		c = &claim{}
-		set(&p.claims, key, c)
+		set(&s.claims, key, c)
 	}
-	p.BreakPromise(uid)
+	s.BreakPromise(uid)
 	c.assumed, c.written = written, true
 	c.forget()
-	p.count(c.get(), true)
+	s.count(c.get(), true)
 }
 
 // GiveUp forgets an assumed claim that the API has never shown.
-func (p *State) GiveUp(key Key) {
-	if c, ok := p.claims[key]; ok && c.shown == nil {
-		p.Restore(key)
+func (s *State) GiveUp(key Key) {
+	if c, ok := s.claims[key]; ok && c.shown == nil {
+		s.Restore(key)
 	}
 }

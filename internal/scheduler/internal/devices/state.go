@@ -39,8 +39,8 @@ type claim struct {
 	written        bool // the assumed claim has been written and has its resource version
 }
 
-// forget drops the assumed claim once the API shows it or a newer one. Before it is written the API may show other changes, such as a finalizer:
-// these must not make the devices seem free.
+// forget drops the assumed claim once the API shows it or a newer one. Before it is written the API may show other
+// changes, such as a finalizer: these must not make the devices seem free.
 func (c *claim) forget() {
 	switch {
 	case c.assumed == nil || c.shown == nil:
@@ -57,32 +57,32 @@ func (c *claim) get() *resourcev1.ResourceClaim {
 }
 
 // SetClaim sets a claim from the API; nil if it was deleted.
-func (p *State) SetClaim(key Key, object *resourcev1.ResourceClaim) {
-	c, ok := p.claims[key]
+func (s *State) SetClaim(key Key, object *resourcev1.ResourceClaim) {
+	c, ok := s.claims[key]
 	if ok {
-		p.count(c.get(), false)
-		p.setSpecial(key, c.shown, false)
+		s.count(c.get(), false)
+		s.setSpecial(key, c.shown, false)
 	}
-	p.setSpecial(key, object, true)
+	s.setSpecial(key, object, true)
 	if object == nil {
-		delete(p.claims, key)
+		delete(s.claims, key)
 		return
 	}
 	if !ok {
-		if p.claims == nil {
-			p.claims = make(map[Key]*claim)
+		if s.claims == nil {
+			s.claims = make(map[Key]*claim)
 		}
 		c = &claim{}
-		p.claims[key] = c
+		s.claims[key] = c
 	}
 	c.shown = object
 	c.forget()
-	p.count(c.get(), true)
+	s.count(c.get(), true)
 }
 
 // Claim returns a claim: the assumed one if there is one.
-func (p *State) Claim(key Key) (*resourcev1.ResourceClaim, bool) {
-	c, ok := p.claims[key]
+func (s *State) Claim(key Key) (*resourcev1.ResourceClaim, bool) {
+	c, ok := s.claims[key]
 	if !ok {
 		return nil, false
 	}
@@ -90,54 +90,54 @@ func (p *State) Claim(key Key) (*resourcev1.ResourceClaim, bool) {
 }
 
 // Assumed reports whether a claim is assumed.
-func (p *State) Assumed(key Key) bool {
-	c, ok := p.claims[key]
+func (s *State) Assumed(key Key) bool {
+	c, ok := s.claims[key]
 	return ok && c.assumed != nil
 }
 
 // Assume lets a changed claim count until it has been written and the API shows it, or until Restore.
-func (p *State) Assume(object *resourcev1.ResourceClaim) {
-	if c, ok := p.claims[Key{Namespace: object.Namespace, Name: object.Name}]; ok {
-		p.count(c.get(), false)
+func (s *State) Assume(object *resourcev1.ResourceClaim) {
+	if c, ok := s.claims[Key{Namespace: object.Namespace, Name: object.Name}]; ok {
+		s.count(c.get(), false)
 		c.assumed, c.written = object, false
-		p.count(object, true)
+		s.count(object, true)
 	}
 }
 
 // Written records that the assumed claim has been written, with the API's answer.
-func (p *State) Written(object *resourcev1.ResourceClaim) {
-	c, ok := p.claims[Key{Namespace: object.Namespace, Name: object.Name}]
+func (s *State) Written(object *resourcev1.ResourceClaim) {
+	c, ok := s.claims[Key{Namespace: object.Namespace, Name: object.Name}]
 	if !ok || c.assumed == nil || c.assumed.UID != object.UID {
 		return
 	}
-	p.count(c.get(), false)
+	s.count(c.get(), false)
 	c.assumed, c.written = object, true
 	c.forget()
-	p.count(c.get(), true)
+	s.count(c.get(), true)
 }
 
 // Restore undoes an assumption.
-func (p *State) Restore(key Key) {
-	c, ok := p.claims[key]
+func (s *State) Restore(key Key) {
+	c, ok := s.claims[key]
 	if !ok || c.assumed == nil {
 		return
 	}
-	p.count(c.assumed, false)
+	s.count(c.assumed, false)
 	if c.shown == nil {
-		delete(p.claims, key)
+		delete(s.claims, key)
 		return
 	}
 	c.assumed, c.written = nil, false
-	p.count(c.shown, true)
+	s.count(c.shown, true)
 }
 
 // count adds or removes the devices of a claim. Devices with admin access are not exclusive and do not count.
-func (p *State) count(object *resourcev1.ResourceClaim, has bool) {
+func (s *State) count(object *resourcev1.ResourceClaim, has bool) {
 	if object.Status.Allocation == nil {
 		return
 	}
-	if p.taken.AllocatedDevices == nil {
-		p.taken = structured.AllocatedState{
+	if s.taken.AllocatedDevices == nil {
+		s.taken = structured.AllocatedState{
 			AllocatedDevices:         sets.New[structured.DeviceID](),
 			AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
 			AggregatedCapacity:       structured.NewConsumedCapacityCollection(),
@@ -150,15 +150,15 @@ func (p *State) count(object *resourcev1.ResourceClaim, has bool) {
 		}
 		id := structured.MakeDeviceID(r.Driver, r.Pool, r.Device)
 		if r.ShareID == nil {
-			toggle(p.taken.AllocatedDevices, id, has)
+			toggle(s.taken.AllocatedDevices, id, has)
 			continue
 		}
-		toggle(p.taken.AllocatedSharedDeviceIDs, structured.MakeSharedDeviceID(id, r.ShareID), has)
+		toggle(s.taken.AllocatedSharedDeviceIDs, structured.MakeSharedDeviceID(id, r.ShareID), has)
 		consumed := structured.NewDeviceConsumedCapacity(id, r.ConsumedCapacity)
 		if has {
-			p.taken.AggregatedCapacity.Insert(consumed)
+			s.taken.AggregatedCapacity.Insert(consumed)
 		} else {
-			p.taken.AggregatedCapacity.Remove(consumed)
+			s.taken.AggregatedCapacity.Remove(consumed)
 		}
 	}
 }
@@ -172,54 +172,54 @@ func toggle[T comparable](set sets.Set[T], element T, in bool) {
 }
 
 // Taken returns the allocated devices.
-func (p *State) Taken() structured.AllocatedState {
-	if p.taken.AllocatedDevices == nil {
+func (s *State) Taken() structured.AllocatedState {
+	if s.taken.AllocatedDevices == nil {
 		return structured.AllocatedState{
 			AllocatedDevices:         sets.New[structured.DeviceID](),
 			AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
 			AggregatedCapacity:       structured.NewConsumedCapacityCollection(),
 		}
 	}
-	return p.taken
+	return s.taken
 }
 
 // SetSlice sets a resource slice; nil if it was deleted.
-func (p *State) SetSlice(name string, slice *resourcev1.ResourceSlice) {
-	p.changes++
-	if old, ok := p.slices[name]; ok {
-		p.matches.forgetSlice(old)
-		delete(p.shared, name)
+func (s *State) SetSlice(name string, slice *resourcev1.ResourceSlice) {
+	s.changes++
+	if old, ok := s.slices[name]; ok {
+		s.matches.forgetSlice(old)
+		delete(s.shared, name)
 		if old.Spec.NodeName != nil {
 			node := *old.Spec.NodeName
-			if delete(p.byNode[node], name); len(p.byNode[node]) == 0 {
-				delete(p.byNode, node)
+			if delete(s.byNode[node], name); len(s.byNode[node]) == 0 {
+				delete(s.byNode, node)
 			}
 		}
-		delete(p.slices, name)
+		delete(s.slices, name)
 	}
 	if slice == nil {
 		return
 	}
-	set(&p.slices, name, slice)
+	set(&s.slices, name, slice)
 	if slice.Spec.NodeName == nil {
-		set(&p.shared, name, slice)
+		set(&s.shared, name, slice)
 		return
 	}
-	at := p.byNode[*slice.Spec.NodeName]
+	at := s.byNode[*slice.Spec.NodeName]
 	set(&at, name, slice)
-	set(&p.byNode, *slice.Spec.NodeName, at)
+	set(&s.byNode, *slice.Spec.NodeName, at)
 }
 
 // Slices returns all resource slices.
-func (p *State) Slices() iter.Seq[*resourcev1.ResourceSlice] { return maps.Values(p.slices) }
+func (s *State) Slices() iter.Seq[*resourcev1.ResourceSlice] { return maps.Values(s.slices) }
 
 // SliceChanges returns how often resource slices have changed.
-func (p *State) SliceChanges() uint64 { return p.changes }
+func (s *State) SliceChanges() uint64 { return s.changes }
 
 // SlicesFor returns the resource slices that a node may be able to use.
-func (p *State) SlicesFor(node string) []*resourcev1.ResourceSlice {
-	list := make([]*resourcev1.ResourceSlice, 0, len(p.byNode[node])+len(p.shared))
-	for slice := range both(maps.Values(p.byNode[node]), maps.Values(p.shared)) {
+func (s *State) SlicesFor(node string) []*resourcev1.ResourceSlice {
+	list := make([]*resourcev1.ResourceSlice, 0, len(s.byNode[node])+len(s.shared))
+	for slice := range both(maps.Values(s.byNode[node]), maps.Values(s.shared)) {
 		list = append(list, slice)
 	}
 	return list
@@ -244,17 +244,17 @@ func set[K comparable, V any](m *map[K]V, key K, value V) {
 }
 
 // List returns the classes, for the allocator.
-func (p *State) List() ([]*resourcev1.DeviceClass, error) {
+func (s *State) List() ([]*resourcev1.DeviceClass, error) {
 	var list []*resourcev1.DeviceClass
-	for class := range maps.Values(p.classes) {
+	for class := range maps.Values(s.classes) {
 		list = append(list, class)
 	}
 	return list, nil
 }
 
 // Get returns a class, for the allocator.
-func (p *State) Get(name string) (*resourcev1.DeviceClass, error) {
-	if class, ok := p.classes[name]; ok {
+func (s *State) Get(name string) (*resourcev1.DeviceClass, error) {
+	if class, ok := s.classes[name]; ok {
 		return class, nil
 	}
 	return nil, apierrors.NewNotFound(resourcev1.Resource("deviceclass"), name)

@@ -22,8 +22,8 @@ func claim(version string, allocated bool) *resourcev1.ResourceClaim {
 	return c
 }
 
-// TestADeviceStaysTakenWhileItsClaimIsWritten: first a finalizer is written, then the allocation. In between the API shows a newer claim without
-// devices.
+// TestADeviceStaysTakenWhileItsClaimIsWritten: first a finalizer is written, then the allocation. In between the API
+// shows a newer claim without devices.
 func TestADeviceStaysTakenWhileItsClaimIsWritten(t *testing.T) {
 	for name, test := range map[string]struct {
 		do   func(*devices.State)

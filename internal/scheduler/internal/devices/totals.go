@@ -12,14 +12,15 @@ import (
 	"github.com/millrace/millrace/internal/demand"
 )
 
-// Totals returns how many devices of a class a node can use, and how many of these are allocated: 0 if a selector of the class fails.
-func (p *State) Totals(class *resourcev1.DeviceClass, node string, labels map[string]string) (all, allocated int64) {
-	taken := p.Taken()
-	for slice := range both(maps.Values(p.byNode[node]), maps.Values(p.shared)) {
+// Totals returns how many devices of a class a node can use, and how many of these are allocated: 0 if a selector of
+// the class fails.
+func (s *State) Totals(class *resourcev1.DeviceClass, node string, labels map[string]string) (all, allocated int64) {
+	taken := s.Taken()
+	for slice := range both(maps.Values(s.byNode[node]), maps.Values(s.shared)) {
 		if !usable(slice.Spec.NodeName, slice.Spec.AllNodes, slice.Spec.NodeSelector, node, labels) && !perDevice(slice) {
 			continue
 		}
-		matches, err := p.matches.of(class, slice)
+		matches, err := s.matches.of(class, slice)
 		if err != nil {
 			return 0, 0
 		}

@@ -35,8 +35,8 @@ func (b *Budget) Same(other *Budget) bool {
 	return b.Namespace == other.Namespace && b.Selector.String() == other.Selector.String()
 }
 
-// split separates the pods whose preemption in this order would violate a budget from the others. guarded reports whether any
-// of them has a budget.
+// split separates the pods whose preemption in this order would violate a budget from the others. guarded reports
+// whether any of them has a budget.
 func split(pods []*cluster.Pod, budgets []Budget) (violating, others []*cluster.Pod, guarded bool) {
 	allowed := make([]int32, len(budgets))
 	for i := range budgets {

@@ -28,53 +28,53 @@ type cachedNode struct {
 	verdict   *plugin.Verdict
 }
 
-func (p *cachedNode) known() bool { return p.candidate != nil || p.verdict != nil }
+func (c *cachedNode) known() bool { return c.candidate != nil || c.verdict != nil }
 
 // Refresh drops results that may have changed.
-func (k *CandidateCache) Refresh(state *cluster.State, budgets BudgetVersion) {
-	changed, ok := state.Since(k.place)
-	k.place = state.Head()
-	if !ok || budgets.Sets != k.budgets.Sets {
-		clear(k.nodes)
-		k.candidates, changed = nil, nil
+func (cc *CandidateCache) Refresh(state *cluster.State, budgets BudgetVersion) {
+	changed, ok := state.Since(cc.place)
+	cc.place = state.Head()
+	if !ok || budgets.Sets != cc.budgets.Sets {
+		clear(cc.nodes)
+		cc.candidates, changed = nil, nil
 	}
-	for len(k.nodes) < state.Slots() {
-		k.nodes = append(k.nodes, cachedNode{})
+	for len(cc.nodes) < state.Slots() {
+		cc.nodes = append(cc.nodes, cachedNode{})
 	}
 	for _, i := range changed {
-		k.nodes[i] = cachedNode{}
+		cc.nodes[i] = cachedNode{}
 	}
-	if budgets != k.budgets {
-		k.budgets = budgets
-		for i := range k.nodes {
-			if c := k.nodes[i].candidate; c != nil && c.guarded {
-				k.nodes[i] = cachedNode{}
+	if budgets != cc.budgets {
+		cc.budgets = budgets
+		for i := range cc.nodes {
+			if c := cc.nodes[i].candidate; c != nil && c.guarded {
+				cc.nodes[i] = cachedNode{}
 			}
 		}
 	}
-	k.candidates = slices.DeleteFunc(k.candidates, func(i int32) bool { return k.nodes[i].candidate == nil })
+	cc.candidates = slices.DeleteFunc(cc.candidates, func(i int32) bool { return cc.nodes[i].candidate == nil })
 }
 
-func (k *CandidateCache) of(node *cluster.Node) *cachedNode { return &k.nodes[node.Index] }
+func (cc *CandidateCache) of(node *cluster.Node) *cachedNode { return &cc.nodes[node.Index] }
 
-func (k *CandidateCache) put(node *cluster.Node, p cachedNode) {
-	k.nodes[node.Index] = p
+func (cc *CandidateCache) put(node *cluster.Node, p cachedNode) {
+	cc.nodes[node.Index] = p
 	if p.candidate != nil {
-		k.candidates = append(k.candidates, int32(node.Index))
+		cc.candidates = append(cc.candidates, int32(node.Index))
 	}
 }
 
 // Enough reports whether there are as many candidates as are to be compared, so that no node has to be checked.
-func (k *CandidateCache) Enough() bool {
-	return k.enough > 0 && len(k.candidates) >= k.enough &&
-		slices.ContainsFunc(k.candidates, func(i int32) bool { return k.nodes[i].candidate.Violations == 0 })
+func (cc *CandidateCache) Enough() bool {
+	return cc.enough > 0 && len(cc.candidates) >= cc.enough &&
+		slices.ContainsFunc(cc.candidates, func(i int32) bool { return cc.nodes[i].candidate.Violations == 0 })
 }
 
 // best returns the best cached candidate. It starts at first, so that not all pods prefer the same one.
-func (k *CandidateCache) best(first int) *Candidate {
+func (cc *CandidateCache) best(first int) *Candidate {
 	var best *Candidate
-	for at := range k.candidates {
-		c := k.nodes[k.candidates[(at+first)%len(k.candidates)]].candidate
+	for at := range cc.candidates {
+		c := cc.nodes[cc.candidates[(at+first)%len(cc.candidates)]].candidate
 		if c != nil && (best == nil || better(c, best)) {
 			best = c
 		}

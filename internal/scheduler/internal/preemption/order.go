@@ -29,8 +29,9 @@ func compareStarts(a, b time.Time) int {
 	return a.Compare(b)
 }
 
-// better reports whether one candidate is preferred to another: fewer violations of budgets, then a lower priority of the most
-// important victim, then a lower sum of priorities, then fewer victims, then a later start of the most important victims.
+// better reports whether one candidate is preferred to another: fewer violations of budgets, then a lower priority of
+// the most important victim, then a lower sum of priorities, then fewer victims, then a later start of the most
+// important victims.
 func better(a, b *Candidate) bool {
 	for _, c := range []int{
 		cmp.Compare(a.Violations, b.Violations),

@@ -32,8 +32,8 @@ type Candidate struct {
 	guarded bool // one of the pods with a lower priority has a budget
 }
 
-// Run checks nodes that refuse the pod because of the pods there, and returns the best candidate; nil if there is none. Then
-// the verdicts are the reasons, one for each node.
+// Run checks nodes that refuse the pod because of the pods there, and returns the best candidate; nil if there is none.
+// Then the verdicts are the reasons, one for each node.
 func (s *Search) Run(nodes []*cluster.Node) (*Candidate, []*plugin.Verdict) {
 	if s.Cache != nil {
 		s.Cache.enough = s.Enough
@@ -52,7 +52,8 @@ func (s *Search) Run(nodes []*cluster.Node) (*Candidate, []*plugin.Verdict) {
 	}
 }
 
-// BestCached returns the best cached candidate that is still valid; nil if there is none. Among equal ones it starts at first.
+// BestCached returns the best cached candidate that is still valid; nil if there is none. Among equal ones it starts at
+// first.
 func (s *Search) BestCached(first int) *Candidate {
 	for {
 		best := s.Cache.best(first)

@@ -91,8 +91,9 @@ func requeues(p plugin.Plugin, change cluster.Change) bool {
 	return !ok || r.RequeuesOn()&change != 0 || anyway(p, change)
 }
 
-// anyway reports whether pods that a rule has refused are tried again after a change that it does not list: kube-scheduler tries those that could go to new
-// nodes whenever a taint changes, wherever that is. So what they are told follows the taints.
+// anyway reports whether pods that a rule has refused are tried again after a change that it does not list:
+// kube-scheduler tries those that could go to new nodes whenever a taint changes, wherever that is. So what they are
+// told follows the taints.
 func anyway(p plugin.Plugin, change cluster.Change) bool {
 	r, ok := p.(plugin.Requeuer)
 	if !ok || change&cluster.NodeTaints == 0 || change&cluster.NodeAdded != 0 {

@@ -69,24 +69,24 @@ func Newer(a, b string) bool {
 }
 
 // SetClaim sets a claim; nil if it was deleted.
-func (p *State) SetClaim(key Key, claim *corev1.PersistentVolumeClaim) {
+func (s *State) SetClaim(key Key, claim *corev1.PersistentVolumeClaim) {
 	if claim == nil {
-		delete(p.claims, key)
+		delete(s.claims, key)
 		return
 	}
-	if k, ok := p.claims[key]; ok {
+	if k, ok := s.claims[key]; ok {
 		k.show(claim)
 		return
 	}
-	if p.claims == nil {
-		p.claims = make(map[Key]*known[*corev1.PersistentVolumeClaim])
+	if s.claims == nil {
+		s.claims = make(map[Key]*known[*corev1.PersistentVolumeClaim])
 	}
-	p.claims[key] = &known[*corev1.PersistentVolumeClaim]{shown: claim}
+	s.claims[key] = &known[*corev1.PersistentVolumeClaim]{shown: claim}
 }
 
 // Claim returns a claim: the assumed one if there is one.
-func (p *State) Claim(key Key) (*corev1.PersistentVolumeClaim, bool) {
-	k, ok := p.claims[key]
+func (s *State) Claim(key Key) (*corev1.PersistentVolumeClaim, bool) {
+	k, ok := s.claims[key]
 	if !ok {
 		return nil, false
 	}
@@ -94,8 +94,8 @@ func (p *State) Claim(key Key) (*corev1.PersistentVolumeClaim, bool) {
 }
 
 // ShownClaim returns a claim as it is in the API.
-func (p *State) ShownClaim(key Key) (*corev1.PersistentVolumeClaim, bool) {
-	k, ok := p.claims[key]
+func (s *State) ShownClaim(key Key) (*corev1.PersistentVolumeClaim, bool) {
+	k, ok := s.claims[key]
 	if !ok {
 		return nil, false
 	}
@@ -103,62 +103,62 @@ func (p *State) ShownClaim(key Key) (*corev1.PersistentVolumeClaim, bool) {
 }
 
 // AssumeClaim lets a changed claim count until the API shows a newer one.
-func (p *State) AssumeClaim(claim *corev1.PersistentVolumeClaim) {
-	if k, ok := p.claims[Key{Namespace: claim.Namespace, Name: claim.Name}]; ok {
+func (s *State) AssumeClaim(claim *corev1.PersistentVolumeClaim) {
+	if k, ok := s.claims[Key{Namespace: claim.Namespace, Name: claim.Name}]; ok {
 		k.assume(claim)
 	}
 }
 
 // RestoreClaim undoes an assumption.
-func (p *State) RestoreClaim(key Key) {
-	if k, ok := p.claims[key]; ok {
+func (s *State) RestoreClaim(key Key) {
+	if k, ok := s.claims[key]; ok {
 		k.restore()
 	}
 }
 
 // SetVolume sets a volume; nil if it was deleted.
-func (p *State) SetVolume(name string, v *corev1.PersistentVolume) {
-	k, ok := p.volumes[name]
+func (s *State) SetVolume(name string, v *corev1.PersistentVolume) {
+	k, ok := s.volumes[name]
 	if ok {
-		p.unlist(k.shown)
+		s.unlist(k.shown)
 	}
 	if v == nil {
-		delete(p.volumes, name)
+		delete(s.volumes, name)
 		return
 	}
-	p.list(v)
+	s.list(v)
 	if ok {
 		k.show(v)
 		return
 	}
-	if p.volumes == nil {
-		p.volumes = make(map[string]*known[*corev1.PersistentVolume])
+	if s.volumes == nil {
+		s.volumes = make(map[string]*known[*corev1.PersistentVolume])
 	}
-	p.volumes[name] = &known[*corev1.PersistentVolume]{shown: v}
+	s.volumes[name] = &known[*corev1.PersistentVolume]{shown: v}
 }
 
 // list adds a volume to its class.
-func (p *State) list(v *corev1.PersistentVolume) {
+func (s *State) list(v *corev1.PersistentVolume) {
 	class := volume.GetPersistentVolumeClass(v)
-	if p.byClass == nil {
-		p.byClass = make(map[string]map[string]struct{})
+	if s.byClass == nil {
+		s.byClass = make(map[string]map[string]struct{})
 	}
-	if p.byClass[class] == nil {
-		p.byClass[class] = make(map[string]struct{})
+	if s.byClass[class] == nil {
+		s.byClass[class] = make(map[string]struct{})
 	}
-	p.byClass[class][v.Name] = struct{}{}
+	s.byClass[class][v.Name] = struct{}{}
 }
 
-func (p *State) unlist(v *corev1.PersistentVolume) {
+func (s *State) unlist(v *corev1.PersistentVolume) {
 	class := volume.GetPersistentVolumeClass(v)
-	if delete(p.byClass[class], v.Name); len(p.byClass[class]) == 0 {
-		delete(p.byClass, class)
+	if delete(s.byClass[class], v.Name); len(s.byClass[class]) == 0 {
+		delete(s.byClass, class)
 	}
 }
 
 // Volume returns a volume: the assumed one if there is one.
-func (p *State) Volume(name string) (*corev1.PersistentVolume, bool) {
-	k, ok := p.volumes[name]
+func (s *State) Volume(name string) (*corev1.PersistentVolume, bool) {
+	k, ok := s.volumes[name]
 	if !ok {
 		return nil, false
 	}
@@ -166,8 +166,8 @@ func (p *State) Volume(name string) (*corev1.PersistentVolume, bool) {
 }
 
 // ShownVolume returns a volume as it is in the API.
-func (p *State) ShownVolume(name string) (*corev1.PersistentVolume, bool) {
-	k, ok := p.volumes[name]
+func (s *State) ShownVolume(name string) (*corev1.PersistentVolume, bool) {
+	k, ok := s.volumes[name]
 	if !ok {
 		return nil, false
 	}
@@ -175,28 +175,28 @@ func (p *State) ShownVolume(name string) (*corev1.PersistentVolume, bool) {
 }
 
 // VolumesOf returns the volumes of a class, sorted by name.
-func (p *State) VolumesOf(class string) []*corev1.PersistentVolume {
-	names := slices.Sorted(maps.Keys(p.byClass[class]))
+func (s *State) VolumesOf(class string) []*corev1.PersistentVolume {
+	names := slices.Sorted(maps.Keys(s.byClass[class]))
 	list := make([]*corev1.PersistentVolume, len(names))
 	for i, name := range names {
-		list[i] = p.volumes[name].get()
+		list[i] = s.volumes[name].get()
 	}
 	return list
 }
 
 // HasVolumes reports whether a class has volumes.
-func (p *State) HasVolumes(class string) bool { return len(p.byClass[class]) > 0 }
+func (s *State) HasVolumes(class string) bool { return len(s.byClass[class]) > 0 }
 
 // AssumeVolume lets a changed volume count until the API shows a newer one.
-func (p *State) AssumeVolume(v *corev1.PersistentVolume) {
-	if k, ok := p.volumes[v.Name]; ok {
+func (s *State) AssumeVolume(v *corev1.PersistentVolume) {
+	if k, ok := s.volumes[v.Name]; ok {
 		k.assume(v)
 	}
 }
 
 // RestoreVolume undoes an assumption.
-func (p *State) RestoreVolume(name string) {
-	if k, ok := p.volumes[name]; ok {
+func (s *State) RestoreVolume(name string) {
+	if k, ok := s.volumes[name]; ok {
 		k.restore()
 	}
 }

@@ -1,8 +1,8 @@
-// Package attributes shows a change as webhooks and policies see it: under the names of the request, and in any version in which its objects are
-// served.
+// Package attributes shows a change as webhooks and policies see it: under the names of the request, and in any version
+// in which its objects are served.
 //
-// A Request belongs to one change and is used by one goroutine. Objects are converted when they are asked for, once for each version.
-// What it hands out must not be changed.
+// A Request belongs to one change and is used by one goroutine. Objects are converted when they are asked for, once for
+// each version. What it hands out must not be changed.
 package attributes
 
 import (
@@ -28,7 +28,8 @@ type Request struct {
 	// GroupVersionKind is what the request is about, and Resource where it was sent.
 	GroupVersionKind schema.GroupVersionKind
 	Resource         schema.GroupVersionResource
-	// Within is the namespace of the object; a namespace is in itself. Named is the object's name, if the request has one.
+	// Within is the namespace of the object; a namespace is in itself. Named is the object's name, if the request has
+	// one.
 	Within, Named string
 	User          authenticationv1.UserInfo
 
@@ -88,7 +89,8 @@ func (r *Request) UserInfo() authenticationv1.UserInfo {
 	return r.User
 }
 
-// NamespaceLabels implements match.Subject. For a namespace that is about to be made or changed they are its own new ones.
+// NamespaceLabels implements match.Subject. For a namespace that is about to be made or changed they are its own new
+// ones.
 func (r *Request) NamespaceLabels() (labels.Labels, bool, error) {
 	switch {
 	case r.isNamespace() && r.View == "" && r.Object != nil:
@@ -146,6 +148,6 @@ var virtual = map[schema.GroupResource]bool{
 // IsReview tells reviews of users and permissions, which no webhook and no policy is asked about.
 func IsReview(c *registry.Change) bool { return virtual[c.Kind.GroupResource()] }
 
-// IsConfiguration tells changes of webhooks and policies themselves. Those of the API are not asked about them, so that nobody can lock a cluster
-// out of its own configuration.
+// IsConfiguration tells changes of webhooks and policies themselves. Those of the API are not asked about them, so that
+// nobody can lock a cluster out of its own configuration.
 func IsConfiguration(c *registry.Change) bool { return c.Kind.Group == admissionv1.GroupName }

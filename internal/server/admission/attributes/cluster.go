@@ -15,8 +15,8 @@ import (
 	"github.com/millrace/millrace/internal/server/watchcache"
 )
 
-// Cluster is where requests look up the namespaces of their objects. What this server has acknowledged is seen; if the store is shared, also
-// what others have.
+// Cluster is where requests look up the namespaces of their objects. What this server has acknowledged is seen; if the
+// store is shared, also what others have.
 type Cluster struct {
 	Registry *registry.Registry
 	Shared   bool
@@ -49,8 +49,8 @@ func (c *Cluster) find(ctx context.Context, name string) (*registry.Storage, *wa
 	return s, o, err
 }
 
-// Read finds an object in a state that has all that was acknowledged, as far as this server or, if the store is shared, any other has
-// acknowledged it. Nothing is said to be missing before the store was asked.
+// Read finds an object in a state that has all that was acknowledged, as far as this server or, if the store is shared,
+// any other has acknowledged it. Nothing is said to be missing before the store was asked.
 func Read(ctx context.Context, r *registry.Registry, s *registry.Storage, namespace, name string, shared bool) (*watchcache.Object, error) {
 	if !shared {
 		if wrote := s.Wrote(); wrote > r.Cache.Revision() {

@@ -1,8 +1,9 @@
-// Package concern is what webhooks and policies have in common: it finds those that a change is about, applies what they make of its object, and
-// remembers until the change's second round which of them are to be asked again.
+// Package concern is what webhooks and policies have in common: it finds those that a change is about, applies what
+// they make of its object, and remembers until the change's second round which of them are to be asked again.
 //
-// What is guaranteed: what a Finder finds is never older than what was acknowledged when it was asked. Static configurations come before those of
-// the API. A review of permissions concerns none, and a change of webhooks and policies themselves only static ones. Finding none costs a lookup.
+// What is guaranteed: what a Finder finds is never older than what was acknowledged when it was asked. Static
+// configurations come before those of the API. A review of permissions concerns none, and a change of webhooks and
+// policies themselves only static ones. Finding none costs a lookup.
 package concern
 
 import (

@@ -6,8 +6,8 @@ import (
 	"github.com/millrace/millrace/internal/server/resource/tree"
 )
 
-// Rounds are what a plugin remembers of a change: which of its webhooks or policies want to be asked again if the object changes after them, and
-// for which of them it has.
+// Rounds are what a plugin remembers of a change: which of its webhooks or policies want to be asked again if the
+// object changes after them, and for which of them it has.
 type Rounds struct {
 	change   *registry.Change
 	invoked  []string

@@ -12,7 +12,8 @@ import (
 	"github.com/millrace/millrace/internal/server/auth"
 )
 
-// authorizers are the two variables by which expressions ask what the user may do: about anything, and about the request's resource.
+// authorizers are the two variables by which expressions ask what the user may do: about anything, and about the
+// request's resource.
 func authorizers(in Input) (about, own any) {
 	u := in.Version.UserInfo()
 	who := &user.DefaultInfo{Name: u.Username, UID: u.UID, Groups: u.Groups, Extra: map[string][]string{}}

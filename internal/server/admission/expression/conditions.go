@@ -25,7 +25,8 @@ func Conditions(all []admissionv1.MatchCondition) []Named {
 	return out
 }
 
-// Hold tells whether all conditions hold. As soon as one does not, errors of others do not matter; failed is how many could not be evaluated.
+// Hold tells whether all conditions hold. As soon as one does not, errors of others do not matter; failed is how many
+// could not be evaluated.
 func (a *Activation) Hold(all []Named) (holds bool, failed int, err error) {
 	budget := int64(ConditionBudget)
 	var errs []error

@@ -53,7 +53,8 @@ type Activation struct {
 	spent     uint64 // by variables since it was looked at last
 }
 
-// request is what the activations of a request share. Only object, old and params are made at once: most expressions name no others.
+// request is what the activations of a request share. Only object, old and params are made at once: most expressions
+// name no others.
 type request struct {
 	in                                             Input
 	object, old, params                            any
@@ -200,7 +201,8 @@ func (a *Activation) variable(name string, e *policycel.Expression) ref.Val {
 
 var errBudget = policycel.Invalid("validation failed due to running out of cost budget, no further validation rules will be run", apiservercel.ErrOutOfBudget)
 
-// Evaluate comes to a value, or to why there is none. It takes what that costs from a budget; an err means that the budget is spent.
+// Evaluate comes to a value, or to why there is none. It takes what that costs from a budget; an err means that the
+// budget is spent.
 func (a *Activation) Evaluate(e *policycel.Expression, budget *int64) (out ref.Val, failed, err error) {
 	switch {
 	case e.Err != nil:

@@ -1,8 +1,9 @@
 // Package follow keeps what is compiled from a few kinds of objects in step with the log.
 //
-// What is guaranteed: what Now returns is made of a state that has every change that this server had acknowledged before the call and, if
-// the store is shared, every change that any server had acknowledged. As long as nothing changes, Now takes no lock, decodes nothing, and
-// costs some tens of nanoseconds; with a shared store also a question to it, which callers share. What is returned never changes.
+// What is guaranteed: what Now returns is made of a state that has every change that this server had acknowledged
+// before the call and, if the store is shared, every change that any server had acknowledged. As long as nothing
+// changes, Now takes no lock, decodes nothing, and costs some tens of nanoseconds; with a shared store also a question
+// to it, which callers share. What is returned never changes.
 package follow
 
 import (
@@ -25,11 +26,11 @@ type Options[S any] struct {
 	Kinds []schema.GroupResource
 	// Shared says that other servers write to the store.
 	Shared bool
-	// Besides returns a channel that is closed when something else changes that Make looks at. It is called before Make; nil means that there is
-	// nothing else.
+	// Besides returns a channel that is closed when something else changes that Make looks at. It is called before
+	// Make; nil means that there is nothing else.
 	Besides func() <-chan struct{}
-	// Make compiles the objects, which are in the order of the kinds and of their names. An object that has not changed is the
-	// same as the last time; none may be changed.
+	// Make compiles the objects, which are in the order of the kinds and of their names. An object that has not changed
+	// is the same as the last time; none may be changed.
 	Make func(objects []resource.Object) S
 }
 

@@ -23,7 +23,8 @@ type Configuration struct {
 
 const version = "apiserver.config.k8s.io/v1"
 
-// plugin is one that can be configured: the kind of its configuration, and the resources of its manifests. Policies come before their bindings.
+// plugin is one that can be configured: the kind of its configuration, and the resources of its manifests. Policies
+// come before their bindings.
 type plugin struct {
 	kind      string
 	resources []string

@@ -80,7 +80,8 @@ func (m *Manifests) Objects() []resource.Object { return m.now.Load().objects }
 // Changed is closed when there are other objects.
 func (m *Manifests) Changed() <-chan struct{} { return m.now.Load().changed }
 
-// lookEvery is how often the files are read. Events of the file system would be cheaper, but there are none on some network file systems.
+// lookEvery is how often the files are read. Events of the file system would be cheaper, but there are none on some
+// network file systems.
 const lookEvery = time.Second
 
 // Run follows the files until ctx ends.

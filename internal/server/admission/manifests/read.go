@@ -81,7 +81,8 @@ func (f file) documents() ([]json.RawMessage, error) {
 	return out, nil
 }
 
-// boundary is between two documents of YAML. Kubernetes' own reader knows none with a comment, and what follows such a one would be ignored.
+// boundary is between two documents of YAML. Kubernetes' own reader knows none with a comment, and what follows such a
+// one would be ignored.
 var boundary = regexp.MustCompile(`(?m)^(?:---|\.\.\.)(?:[ \t\r\n]|$)`)
 
 func jsonDocuments(text []byte) (out []json.RawMessage, err error) {

@@ -1,7 +1,7 @@
 // Package match finds the webhooks and policies that a request concerns.
 //
-// What does not depend on the object of a request (rules, versions, operations, scope) is worked out once for each kind of request and kept in
-// a Table, so that what never matches costs nothing. Selectors are looked at for each request.
+// What does not depend on the object of a request (rules, versions, operations, scope) is worked out once for each kind
+// of request and kept in a Table, so that what never matches costs nothing. Selectors are looked at for each request.
 package match
 
 import (
@@ -96,8 +96,9 @@ type Covered struct {
 	Names []string
 }
 
-// Cover finds out whether the rules cover a place, whatever the name. Others are the resources by which the same objects are served
-// besides. The first answer whose names fit holds. Excluded are names that are taken out again; nil among them takes out everything.
+// Cover finds out whether the rules cover a place, whatever the name. Others are the resources by which the same
+// objects are served besides. The first answer whose names fit holds. Excluded are names that are taken out again; nil
+// among them takes out everything.
 func (r *Rules) Cover(p *Place, others []schema.GroupVersionResource) (found, excluded []Covered) {
 	excluded = cover(r.Exclude, r.Equivalent, p, others)
 	if slices.ContainsFunc(excluded, func(c Covered) bool { return c.Names == nil }) {

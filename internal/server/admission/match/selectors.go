@@ -32,7 +32,8 @@ func Compile(namespace, object *metav1.LabelSelector) (s Selectors) {
 
 // Subject is what selectors look at.
 type Subject interface {
-	// NamespaceLabels are the labels of the namespace of the object. There are none to look at if ok is false: then every namespace fits.
+	// NamespaceLabels are the labels of the namespace of the object. There are none to look at if ok is false: then
+	// every namespace fits.
 	NamespaceLabels() (l labels.Labels, ok bool, err error)
 	// ObjectLabels are those of the new and of the old object, as far as there are such.
 	ObjectLabels() []labels.Labels

@@ -9,7 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/server/resource"
 )
 
-// Table keeps, for each place, those of some candidates that may concern it. It never changes but for what it has found out.
+// Table keeps, for each place, those of some candidates that may concern it. It never changes but for what it has found
+// out.
 type Table[C any] struct {
 	// All are the candidates, in order.
 	All []C

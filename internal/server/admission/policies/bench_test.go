@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/server/resource"
 )
 
-// BenchmarkThreeExpressions creates a config map that a policy of three expressions looks at, and one that no policy is about, with none and
-// with a hundred policies: the differences are what policies cost.
+// BenchmarkThreeExpressions creates a config map that a policy of three expressions looks at, and one that no policy is
+// about, with none and with a hundred policies: the differences are what policies cost.
 func BenchmarkThreeExpressions(b *testing.B) {
 	for _, test := range []struct {
 		name string

@@ -35,7 +35,8 @@ type Options struct {
 
 // Metrics are told of policies. They are called by many goroutines.
 type Metrics interface {
-	// Checked is told of each decision that was not simply to admit: what went wrong, if anything did, and what was done.
+	// Checked is told of each decision that was not simply to admit: what went wrong, if anything did, and what was
+	// done.
 	Checked(policy, binding, errorType, action string, took time.Duration)
 	// Mutated is told of each mutation.
 	Mutated(policy, binding, errorType string, took time.Duration)

@@ -55,7 +55,8 @@ type compiler struct {
 	known map[resource.Object]*policy
 }
 
-// compile makes a table of policies and their bindings, after the policies that are asked before them. These have bindings of their own.
+// compile makes a table of policies and their bindings, after the policies that are asked before them. These have
+// bindings of their own.
 func (c *compiler) compile(objects []resource.Object, first []*policy) *table {
 	t := &table{Rules: func(p *policy) *match.Rules { return &p.scope.rules }}
 	known, byName := map[resource.Object]*policy{}, map[string]*policy{}

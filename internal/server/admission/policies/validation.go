@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/internal/server/resource"
 )
 
-// Complete lets the rules of the kinds that hold expressions refuse those that do not compile. Expressions that were there before an update
-// are compiled with what they were compiled with then.
+// Complete lets the rules of the kinds that hold expressions refuse those that do not compile. Expressions that were
+// there before an update are compiled with what they were compiled with then.
 func Complete(kinds []*resource.Kind) {
 	for _, k := range kinds {
 		if k.Group != admissionv1.GroupName {
@@ -92,7 +92,8 @@ func (c *checker) check(at *field.Path, text, variable string, v policycel.Varia
 	}
 }
 
-// visitor is shown an expression: where it is, the name of the variable that it makes, what it may name, and what it must come to.
+// visitor is shown an expression: where it is, the name of the variable that it makes, what it may name, and what it
+// must come to.
 type visitor func(at *field.Path, text, variable string, v policycel.Variables, returns ...*cel.Type)
 
 // visit shows all expressions of an object, in their order.

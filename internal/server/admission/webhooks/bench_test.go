@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/server/resource"
 )
 
-// BenchmarkCreate creates a config map in a dry run: with no webhook, with one validating webhook on this machine, and with a hundred that are
-// about something else. The differences are what webhooks cost.
+// BenchmarkCreate creates a config map in a dry run: with no webhook, with one validating webhook on this machine, and
+// with a hundred that are about something else. The differences are what webhooks cost.
 func BenchmarkCreate(b *testing.B) {
 	for _, test := range []struct {
 		name string

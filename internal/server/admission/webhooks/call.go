@@ -181,7 +181,8 @@ func check(a *admissionv1.AdmissionReview, uid types.UID, version string, mutati
 	return nil
 }
 
-// take passes on what an answer says besides: annotations of the audit event, and warnings. It tells whether the request is refused.
+// take passes on what an answer says besides: annotations of the audit event, and warnings. It tells whether the
+// request is refused.
 func take(h *hook, v *attributes.Version, answer *admissionv1.AdmissionResponse) error {
 	for k, value := range answer.AuditAnnotations {
 		v.Note(h.name+"/"+k, value)

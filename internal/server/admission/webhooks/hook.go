@@ -32,7 +32,8 @@ type hook struct {
 // table is all webhooks of a kind.
 type table = match.Table[*hook]
 
-// compile makes a table of configurations, which are in the order of their names, after the webhooks that are called before them.
+// compile makes a table of configurations, which are in the order of their names, after the webhooks that are called
+// before them.
 func compile(objects []resource.Object, first []*hook) *table {
 	t := &table{All: slices.Clone(first), Rules: func(h *hook) *match.Rules { return &h.rules }}
 	add := func(h *hook, configuration string, at int) {

@@ -2,11 +2,13 @@ package webhooks
 
 import "time"
 
-// Metrics are told of calls. A step is "admit" or "validating", as in Kubernetes' labels. They are called by many goroutines.
+// Metrics are told of calls. A step is "admit" or "validating", as in Kubernetes' labels. They are called by many
+// goroutines.
 type Metrics interface {
 	// Called is told of each call: with the code of the answer, and whether it ended the request.
 	Called(name, step, operation string, code int, rejected bool, took time.Duration)
-	// Rejected is told why a request ended: calling_webhook_error, apiserver_internal_error or, for a refusal, no_error.
+	// Rejected is told why a request ended: calling_webhook_error, apiserver_internal_error or, for a refusal,
+	// no_error.
 	Rejected(name, step, operation, why string, code int)
 	// FailedOpen is told of failures that were ignored.
 	FailedOpen(name, step string)

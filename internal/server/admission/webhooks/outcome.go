@@ -10,7 +10,8 @@ import (
 	"github.com/millrace/millrace/internal/server/admission/attributes"
 )
 
-// outcome judges what a call came to: it counts it, and tells with which error the request ends. open says that a failure is ignored.
+// outcome judges what a call came to: it counts it, and tells with which error the request ends. open says that a
+// failure is ignored.
 func (w *Webhooks) outcome(h *hook, v *attributes.Version, step string, took time.Duration, err error) (open bool, ends error) {
 	m, operation := w.o.Metrics, string(v.Operation)
 	var failed *failure

@@ -21,7 +21,8 @@ type asked struct {
 	took    time.Duration
 }
 
-// validate calls the validating webhooks that a change concerns, all at the same time. The refusal of the first in order is the answer.
+// validate calls the validating webhooks that a change concerns, all at the same time. The refusal of the first in
+// order is the answer.
 func (w *Webhooks) validate(ctx context.Context, c *registry.Change) error {
 	r, candidates, err := w.validating.Find(ctx, c)
 	if err != nil || len(candidates) == 0 {

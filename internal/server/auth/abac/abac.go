@@ -111,16 +111,17 @@ func (p policy) unversioned() policy {
 }
 
 // Authorize implements auth.Authorizer.
-func (all Policies) Authorize(_ context.Context, a auth.Attributes) auth.Verdict {
-	for i := range all {
-		if p := &all[i]; p.isFor(&a.User) && (!p.Readonly || reads(a.Verb)) && p.covers(&a) {
+func (po Policies) Authorize(_ context.Context, a auth.Attributes) auth.Verdict {
+	for i := range po {
+		if p := &po[i]; p.isFor(&a.User) && (!p.Readonly || reads(a.Verb)) && p.covers(&a) {
 			return auth.Verdict{Decision: auth.Allow}
 		}
 	}
 	return auth.Verdict{Reason: auth.Words("No policy matched.")}
 }
 
-// isFor tells whether a policy is about a user. Both are needed if it names a user and a group; one that names nobody is about nobody.
+// isFor tells whether a policy is about a user. Both are needed if it names a user and a group; one that names nobody
+// is about nobody.
 func (p *policy) isFor(u *auth.User) bool {
 	if p.User == "" && p.Group == "" {
 		return false
@@ -141,10 +142,10 @@ func (p *policy) covers(a *auth.Attributes) bool {
 func is(want, value string) bool { return want == all || want == value }
 
 // Rules implements auth.Authorizer.
-func (all Policies) Rules(_ context.Context, u auth.User, namespace string) auth.Rules {
+func (po Policies) Rules(_ context.Context, u auth.User, namespace string) auth.Rules {
 	var out auth.Rules
-	for i := range all {
-		p := &all[i]
+	for i := range po {
+		p := &po[i]
 		if !p.isFor(&u) || !is(p.Namespace, namespace) {
 			continue
 		}

@@ -1,8 +1,9 @@
-// Package bootstraptoken believes the tokens by which new nodes join: secrets of the type bootstrap.kubernetes.io/token in
-// kube-system, of which a token names one and tells its secret half.
+// Package bootstraptoken believes the tokens by which new nodes join: secrets of the type bootstrap.kubernetes.io/token
+// in kube-system, of which a token names one and tells its secret half.
 //
-// What is guaranteed: a token is believed from the moment its secret has been written on this server until the cache shows that it
-// is deleted, expired or may not authenticate any more. How long a refusal takes does not tell how much of a secret was right.
+// What is guaranteed: a token is believed from the moment its secret has been written on this server until the cache
+// shows that it is deleted, expired or may not authenticate any more. How long a refusal takes does not tell how much
+// of a secret was right.
 package bootstraptoken
 
 import (
@@ -31,7 +32,8 @@ const (
 
 var token = regexp.MustCompile(`^([a-z0-9]{6})\.([a-z0-9]{16})$`)
 
-// extraGroup is what isExtraGroup checks, as a regular expression: as such it would cost a program that starts a millisecond.
+// extraGroup is what isExtraGroup checks, as a regular expression: as such it would cost a program that starts a
+// millisecond.
 const extraGroup = `\A` + auth.BootstrapTokens + `:[a-z0-9:-]{0,255}[a-z0-9]\z`
 
 // isExtraGroup reports whether a token may give its holder a group.
@@ -50,7 +52,8 @@ type Tokens struct {
 	Now func() time.Time
 }
 
-// Holder implements auth.Tokens. Bootstrap tokens say nothing of audiences; auth.ForServer limits them to the API server's.
+// Holder implements auth.Tokens. Bootstrap tokens say nothing of audiences; auth.ForServer limits them to the API
+// server's.
 func (t *Tokens) Holder(ctx context.Context, text string, _ []string) (auth.Holder, error) {
 	match := token.FindStringSubmatch(text)
 	if match == nil {

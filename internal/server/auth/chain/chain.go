@@ -23,7 +23,8 @@ type Options struct {
 	Configuration *Configuration
 	// Webhook is the one that a Configuration means which says nothing of its webhook.
 	Webhook webhook.AuthorizerOptions
-	// Own makes the authorizer of a type that is no webhook. It is called once for each type that the first configuration has.
+	// Own makes the authorizer of a type that is no webhook. It is called once for each type that the first
+	// configuration has.
 	Own func(kind string) (auth.Authorizer, error)
 	// ServerID names the API server in metrics.
 	ServerID string

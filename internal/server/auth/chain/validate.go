@@ -16,7 +16,8 @@ import (
 	"github.com/millrace/millrace/internal/server/auth/expression"
 )
 
-// Validate says, in the words of kube-apiserver, what is wrong with a configuration. Authorizers of some types must be in it.
+// Validate says, in the words of kube-apiserver, what is wrong with a configuration. Authorizers of some types must be
+// in it.
 func Validate(c *Configuration, needed ...string) error {
 	if errs := check(c); len(errs) > 0 {
 		return errs.ToAggregate()

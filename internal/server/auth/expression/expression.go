@@ -1,5 +1,5 @@
-// Package expression compiles and evaluates the CEL expressions of authentication and authorization configurations, with the
-// variables and libraries that kube-apiserver gives them.
+// Package expression compiles and evaluates the CEL expressions of authentication and authorization configurations,
+// with the variables and libraries that kube-apiserver gives them.
 //
 // An Expression never changes and may be evaluated by many goroutines. Evaluating ends early when its context ends.
 package expression

@@ -70,7 +70,8 @@ func UserValue(u auth.User) any {
 	return all
 }
 
-// native is a value of Go for expressions, which may name keys that are no identifiers in their escaped form: a__dot__b is "a.b".
+// native is a value of Go for expressions, which may name keys that are no identifiers in their escaped form: a__dot__b
+// is "a.b".
 func native(value any) ref.Val {
 	return unescaping(types.DefaultTypeAdapter.NativeToValue(value))
 }

@@ -45,7 +45,8 @@ func Request(text string) (*Expression, *apiservercel.Error) {
 	return e, err
 }
 
-// RequestValue is such a question as expressions see it: all that is said of the user and of the resource, also if it is empty.
+// RequestValue is such a question as expressions see it: all that is said of the user and of the resource, also if it
+// is empty.
 func RequestValue(s *authorizationv1.SubjectAccessReviewSpec) any {
 	extra := map[string][]string{}
 	for key, values := range s.Extra {

@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// restrictMirror lets a node show a pod that it has from elsewhere, if the pod is bound to it, owned by it and uses nothing of the API.
+// restrictMirror lets a node show a pod that it has from elsewhere, if the pod is bound to it, owned by it and uses
+// nothing of the API.
 func (n *restriction) restrictMirror(ctx context.Context, node string, p *corev1.Pod) error {
 	if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; !mirror {
 		return fmt.Errorf("pod does not have %q annotation, node %q can only create mirror pods", corev1.MirrorPodAnnotationKey, node)

@@ -25,8 +25,8 @@ type boundPod struct {
 	used atomic.Pointer[podUse]
 }
 
-// podIndex knows the pods of each node. It has no goroutine: who asks it lets it catch up with the cache, which costs what has
-// happened since it was last asked.
+// podIndex knows the pods of each node. It has no goroutine: who asks it lets it catch up with the cache, which costs
+// what has happened since it was last asked.
 type podIndex struct {
 	mu      sync.Mutex // guards what follows
 	watcher *registry.Watcher

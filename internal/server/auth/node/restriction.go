@@ -19,8 +19,8 @@ import (
 	"github.com/millrace/millrace/internal/server/resource"
 )
 
-// Restriction is the admission plugin NodeRestriction: what a node changes is its own, and nothing by which it would get more
-// pods or secrets than it is given. may decides which audiences a node may ask tokens for.
+// Restriction is the admission plugin NodeRestriction: what a node changes is its own, and nothing by which it would
+// get more pods or secrets than it is given. may decides which audiences a node may ask tokens for.
 func Restriction(r *registry.Registry, may auth.Authorizer) registry.Admission {
 	n := &restriction{cluster{registry: r}, may}
 	return registry.Admission{Name: "NodeRestriction", Mutate: n.check}

@@ -26,7 +26,8 @@ const (
 	slice         thing = "resourceslice"
 )
 
-// decision is what a rule comes to: it allows, it asks for a relation of the node to the object, or neither, for a reason.
+// decision is what a rule comes to: it allows, it asks for a relation of the node to the object, or neither, for a
+// reason.
 type decision struct {
 	allow  bool
 	of     thing

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/internal/server/store"
 )
 
-// useOf collects the names of all that a pod uses. A mirror pod uses nothing: a node makes it by itself, and would give itself
-// what it names.
+// useOf collects the names of all that a pod uses. A mirror pod uses nothing: a node makes it by itself, and would give
+// itself what it names.
 func useOf(p *corev1.Pod, rev store.Revision) *podUse {
 	u := &podUse{revision: rev, names: map[thing][]string{}}
 	if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; !mirror {

@@ -34,7 +34,8 @@ type rule struct {
 // compiler compiles the expressions of one issuer, and gathers what is wrong with them.
 type compiler struct {
 	errs field.ErrorList
-	// These say whether the user is named by a claim that anybody could have made up, and whether somebody looks if it is verified.
+	// These say whether the user is named by a claim that anybody could have made up, and whether somebody looks if it
+	// is verified.
 	namesEmail, namesVerified bool
 }
 

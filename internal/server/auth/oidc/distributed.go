@@ -18,7 +18,8 @@ const (
 	mostSigners = 16
 )
 
-// resolver fetches a claim that a token does not have itself but says where to get: a distributed claim of OpenID Connect Core, 5.6.2.
+// resolver fetches a claim that a token does not have itself but says where to get: a distributed claim of OpenID
+// Connect Core, 5.6.2.
 type resolver struct {
 	claim                 string
 	client                *http.Client

@@ -57,7 +57,8 @@ func (t *Tokens) Run(ctx context.Context) error {
 	}
 }
 
-// look uses a file that has changed, and tells whether it does. What can never be used is tried once, what may work later is tried again.
+// look uses a file that has changed, and tells whether it does. What can never be used is tried once, what may work
+// later is tried again.
 func (t *Tokens) look(ctx context.Context) bool {
 	text, err := os.ReadFile(t.o.File)
 	if err == nil && string(text) == t.read {

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// retryEvery is how often an issuer is asked that has not answered yet, refreshEvery how often one is asked for its present keys.
+	// retryEvery is how often an issuer is asked that has not answered yet, refreshEvery how often one is asked for its
+	// present keys.
 	retryEvery   = 10 * time.Second
 	refreshEvery = 10 * time.Minute
 	// An unknown key makes the issuer be asked at this rate at most.

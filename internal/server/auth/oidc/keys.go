@@ -44,7 +44,8 @@ type webKey struct {
 	Y         string `json:"y"`
 }
 
-// parseKeys reads a set of keys. Those that cannot verify signatures are left out: of other kinds, for other uses, or damaged.
+// parseKeys reads a set of keys. Those that cannot verify signatures are left out: of other kinds, for other uses, or
+// damaged.
 func parseKeys(text []byte) (*keySet, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -139,7 +140,8 @@ func number(text string) (*big.Int, error) {
 	return new(big.Int).SetBytes(b), nil
 }
 
-// verifies tells whether a key of the set has signed a token. A token that names a key is held against keys of that name only.
+// verifies tells whether a key of the set has signed a token. A token that names a key is held against keys of that
+// name only.
 func (s *keySet) verifies(t *token) bool {
 	return slices.ContainsFunc(s.keys, func(k publicKey) bool {
 		return (t.keyID == "" || t.keyID == k.id) && (k.algorithm == "" || k.algorithm == t.algorithm) && k.fits(t.algorithm) &&

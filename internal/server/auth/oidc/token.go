@@ -80,7 +80,8 @@ func decode(part string, into any) error {
 // notBeforeLeeway is how far the issuer's clock may be ahead.
 const notBeforeLeeway = time.Minute
 
-// check looks whether a token is meant for one of the audiences, in time, and signed in a way that is allowed. It returns when it expires.
+// check looks whether a token is meant for one of the audiences, in time, and signed in a way that is allowed. It
+// returns when it expires.
 func (t *token) check(audiences, algorithms []string, now time.Time) (until time.Time, err error) {
 	meant, err := t.audiences()
 	if err != nil {

@@ -17,8 +17,8 @@ const mostIssuers = 64
 // matchAny is the only policy of audiences.
 const matchAny = "MatchAny"
 
-// Validate says, in the words of kube-apiserver, what is wrong with a configuration. The tokens of some issuers are none of its business: those
-// that the cluster issues itself.
+// Validate says, in the words of kube-apiserver, what is wrong with a configuration. The tokens of some issuers are
+// none of its business: those that the cluster issues itself.
 func Validate(c *Configuration, disallowed ...string) field.ErrorList {
 	_, errs := compileAll(c, disallowed)
 	return errs

@@ -37,14 +37,15 @@ func (a *Authorizer) Authorize(ctx context.Context, at auth.Attributes) auth.Ver
 }
 
 const (
-	// longestQuestion is how long an answer of the store is waited for before a request is allowed by what this server knows.
+	// longestQuestion is how long an answer of the store is waited for before a request is allowed by what this server
+	// knows.
 	longestQuestion = 500 * time.Millisecond
 	// silence is how long a store that has not answered in that time is not asked again.
 	silence = 5 * time.Second
 )
 
-// latest is the snapshot by which a request is allowed. If the store is shared, it is asked for what is newest; otherwise, and while it does not
-// answer, the snapshot is what this server knows.
+// latest is the snapshot by which a request is allowed. If the store is shared, it is asked for what is newest;
+// otherwise, and while it does not answer, the snapshot is what this server knows.
 func (a *Authorizer) latest(ctx context.Context) (s *snapshot, newest bool, err error) {
 	if !a.o.Shared || time.Now().UnixNano() < a.silent.Load() {
 		s, err = a.current(ctx)
@@ -128,8 +129,8 @@ func (s *snapshot) allowsTo(to subject, a *auth.Attributes) (*grant, bool) {
 	return nil, false
 }
 
-// visit calls a func for each binding that concerns a user in a namespace, those of the whole cluster first, in the order
-// of their names.
+// visit calls a func for each binding that concerns a user in a namespace, those of the whole cluster first, in the
+// order of their names.
 func (s *snapshot) visit(u auth.User, namespace string, do func(*binding)) {
 	scopes := []string{""}
 	if namespace != "" {

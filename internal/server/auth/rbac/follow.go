@@ -203,8 +203,8 @@ func (f *follower) close() {
 	}
 }
 
-// fill makes a snapshot of what the watches begin with. They may have begun at different revisions, so that nobody may see
-// it before all have come to the last of these.
+// fill makes a snapshot of what the watches begin with. They may have begun at different revisions, so that nobody may
+// see it before all have come to the last of these.
 func (f *follower) fill(ctx context.Context) (made *snapshot, last store.Revision, err error) {
 	c := emptySnapshot().change()
 	for _, s := range f.sources {
@@ -219,8 +219,8 @@ func (f *follower) fill(ctx context.Context) (made *snapshot, last store.Revisio
 	return c.done(0), last, nil
 }
 
-// advance takes what the watches have and makes a snapshot of the revision up to which all of them have come; nil if that
-// is what the present one shows.
+// advance takes what the watches have and makes a snapshot of the revision up to which all of them have come; nil if
+// that is what the present one shows.
 func (f *follower) advance(ctx context.Context, present *snapshot) (*snapshot, error) {
 	f.more = false
 	var upTo store.Revision

@@ -5,7 +5,8 @@ import (
 	"maps"
 )
 
-// shards is into how many maps an index is divided. A change copies one of them: a hundred entries when there are 50,000.
+// shards is into how many maps an index is divided. A change copies one of them: a hundred entries when there are
+// 50,000.
 const shards = 512
 
 var seed = maphash.MakeSeed()

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// policyText is what kube-apiserver 1.37 starts a cluster with: one line for each role and each binding, and below a role
-// one line for each rule, with its verbs and its resources or paths.
+// policyText is what kube-apiserver 1.37 starts a cluster with: one line for each role and each binding, and below a
+// role one line for each rule, with its verbs and its resources or paths.
 //
 //go:embed policy.txt
 var policyText string
@@ -78,7 +78,8 @@ func (p *policyReader) role(named string, words []string) {
 	p.ClusterRoles, p.rules = append(p.ClusterRoles, o), &o.Rules
 }
 
-// parseRule reads "get,list pods,pods/log group=,apps names=a,b" or "get paths=/healthz". Without a group it is the core group.
+// parseRule reads "get,list pods,pods/log group=,apps names=a,b" or "get paths=/healthz". Without a group it is the
+// core group.
 func parseRule(words []string) rbacv1.PolicyRule {
 	r := rbacv1.PolicyRule{Verbs: strings.Split(words[0], ","), APIGroups: []string{""}}
 	for _, w := range words[1:] {

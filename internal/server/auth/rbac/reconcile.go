@@ -24,9 +24,10 @@ const (
 	conflicts = 3
 )
 
-// Reconcile makes what a cluster lacks of a policy: missing roles and bindings, and in those that are there missing rules,
-// subjects, labels and annotations. What has been added to them stays. Objects that say that they are not to be updated
-// are left alone. A binding to another role than the policy's is made anew, since a binding's role cannot change.
+// Reconcile makes what a cluster lacks of a policy: missing roles and bindings, and in those that are there missing
+// rules, subjects, labels and annotations. What has been added to them stays. Objects that say that they are not to be
+// updated are left alone. A binding to another role than the policy's is made anew, since a binding's role cannot
+// change.
 func Reconcile(ctx context.Context, r *registry.Registry, p *Policy) error {
 	var all []func() error
 	for _, o := range p.ClusterRoles {

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// recorded has, for each object of the bootstrap policy of kube-apiserver 1.37.2, the beginning of a digest of what it says.
+// recorded has, for each object of the bootstrap policy of kube-apiserver 1.37.2, the beginning of a digest of what it
+// says.
 //
 //go:embed testdata/bootstrap-1.37.txt
 var recorded string

@@ -84,7 +84,8 @@ func has(list []string, one string) bool {
 	return false
 }
 
-// resourceMatches tells whether the resource of a rule is the one that is asked for: "pods", "pods/log", "*/log" or "*".
+// resourceMatches tells whether the resource of a rule is the one that is asked for: "pods", "pods/log", "*/log" or
+// "*".
 func resourceMatches(rule, resource, subresource string) bool {
 	if rule == all {
 		return true

@@ -15,7 +15,8 @@ import (
 // name is that of a role or a binding. Those for the whole cluster have no namespace.
 type name struct{ namespace, name string }
 
-// subject is somebody in a namespace, or in the whole cluster if that is empty. A service account is known by its user name.
+// subject is somebody in a namespace, or in the whole cluster if that is empty. A service account is known by its user
+// name.
 type subject struct {
 	namespace, name string
 	group           bool
@@ -28,7 +29,8 @@ type binding struct {
 	subjects []named
 }
 
-// named is somebody as a binding names them. There are very many of them, so that the strings which all have in common are no copies.
+// named is somebody as a binding names them. There are very many of them, so that the strings which all have in common
+// are no copies.
 type named struct{ kind, namespace, name string }
 
 // bind makes a binding. It forgets subjects that are nobody.
@@ -122,7 +124,8 @@ func (c *change) removeBinding(at name) {
 	}
 }
 
-// with adds a grant to what a subject holds, and without takes those of a binding away. Both make copies of what they change.
+// with adds a grant to what a subject holds, and without takes those of a binding away. Both make copies of what they
+// change.
 func with(known []held, g *grant) []held {
 	i := slices.IndexFunc(known, func(h held) bool { return h.role == g.of.role })
 	if i < 0 {

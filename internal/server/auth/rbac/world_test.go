@@ -26,7 +26,8 @@ type world struct {
 	rbac  *rbac.Authorizer
 }
 
-// newWorld is on a store of its own, or shares one as another server does, which asks the store before it allows a request.
+// newWorld is on a store of its own, or shares one as another server does, which asks the store before it allows a
+// request.
 func newWorld(t testing.TB, s store.Store) *world {
 	t.Helper()
 	shared := s != nil

@@ -29,7 +29,8 @@ type AuthorizerOptions struct {
 	Timeout time.Duration
 	// Version is of authorization.k8s.io: v1 or v1beta1 (the default, as in kube-apiserver).
 	Version string
-	// KeepAllowed and KeepRefused are how long answers are kept: 5 minutes and 30 seconds by default, less than 0 not at all.
+	// KeepAllowed and KeepRefused are how long answers are kept: 5 minutes and 30 seconds by default, less than 0 not
+	// at all.
 	KeepAllowed, KeepRefused time.Duration
 	// DenyOnError refuses what could not be asked; otherwise there is no opinion about it.
 	DenyOnError bool
@@ -122,7 +123,8 @@ func (a *Authorizer) failed(err error) auth.Verdict {
 	return auth.Verdict{Err: err}
 }
 
-// matches tells whether the webhook is to be asked. One condition that is false is enough, whatever is wrong with others.
+// matches tells whether the webhook is to be asked. One condition that is false is enough, whatever is wrong with
+// others.
 func (a *Authorizer) matches(ctx context.Context, s *authorizationv1.SubjectAccessReviewSpec) (yes bool, err error) {
 	if len(a.o.Conditions) == 0 {
 		return true, nil

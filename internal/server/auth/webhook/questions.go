@@ -2,8 +2,8 @@ package webhook
 
 import "sync"
 
-// questions bounds how many are asked at the same time, of all clients and of each address. Otherwise a client with many
-// invalid tokens has others wait for a webhook that is slow.
+// questions bounds how many are asked at the same time, of all clients and of each address. Otherwise a client with
+// many invalid tokens has others wait for a webhook that is slow.
 type questions struct {
 	all, each int // the bounds
 
@@ -12,8 +12,8 @@ type questions struct {
 	askedBy map[string]int // by address
 }
 
-// begin reports whether one more may be asked for a client. Then end must be called. Clients without an address, such as
-// those of a TokenReview, have no bound of their own.
+// begin reports whether one more may be asked for a client. Then end must be called. Clients without an address, such
+// as those of a TokenReview, have no bound of their own.
 func (q *questions) begin(address string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

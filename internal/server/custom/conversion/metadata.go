@@ -29,7 +29,8 @@ func same(given, made *unstructured.Unstructured) error {
 	return nil
 }
 
-// restoreMetadata gives a converted object the metadata that it had, with the labels and annotations that the webhook gave it.
+// restoreMetadata gives a converted object the metadata that it had, with the labels and annotations that the webhook
+// gave it.
 func restoreMetadata(given, made *unstructured.Unstructured) error {
 	value, ok := made.Object["metadata"]
 	if !ok {

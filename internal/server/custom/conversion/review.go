@@ -4,8 +4,8 @@
 //
 //   - Many objects go out in few calls, several of which run at a time. A call ends after callTimeout.
 //   - An object that a webhook refuses harms no other that went out with it: the rest is sent again without it.
-//   - A webhook changes nothing of the metadata but labels and annotations, and cannot make one object into another. Words and
-//     statuses are Kubernetes'.
+//   - A webhook changes nothing of the metadata but labels and annotations, and cannot make one object into another.
+//     Words and statuses are Kubernetes'.
 //
 // What may not be assumed: that a webhook is asked for one object at a time, or only once for it.
 package conversion

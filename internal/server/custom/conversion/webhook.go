@@ -21,12 +21,13 @@ import (
 const (
 	// callTimeout is Kubernetes' own; the server is told of it.
 	callTimeout = 30 * time.Second
-	// A call carries at most so many objects, and at most so many bytes of them unless one alone is longer: what comes back may
-	// be longer, and answers are bounded.
+	// A call carries at most so many objects, and at most so many bytes of them unless one alone is longer: what comes
+	// back may be longer, and answers are bounded.
 	mostObjects, mostBytes = 500, 1 << 20
 	// mostCalls is how many calls run at a time for one version of a definition.
 	mostCalls = 8
-	// mostRefused is after how many objects that the webhook refuses one by one it is believed that it refuses the others.
+	// mostRefused is after how many objects that the webhook refuses one by one it is believed that it refuses the
+	// others.
 	mostRefused = 8
 )
 

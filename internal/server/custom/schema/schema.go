@@ -1,7 +1,9 @@
-// Package schema is what a definition demands of the objects of one version: structural schemas, as Kubernetes has them.
+// Package schema is what a definition demands of the objects of one version: structural schemas, as Kubernetes has
+// them.
 //
-// What is guaranteed: nothing is compiled before it is needed, neither the schema nor its CEL rules, and what was compiled is
-// shared by all who ask, until Rest finds that nobody has asked for it. Findings are Kubernetes', word by word: its published packages make them.
+// What is guaranteed: nothing is compiled before it is needed, neither the schema nor its CEL rules, and what was
+// compiled is shared by all who ask, until Rest finds that nobody has asked for it. Findings are Kubernetes', word by
+// word: its published packages make them.
 package schema
 
 import (
@@ -55,7 +57,8 @@ func New(source Source) *Schema {
 	return s
 }
 
-// Rest drops what was compiled if it has not been used since the call before. It is compiled again when it is next needed.
+// Rest drops what was compiled if it has not been used since the call before. It is compiled again when it is next
+// needed.
 func (s *Schema) Rest() {
 	if !s.used.Swap(false) {
 		s.forget()

@@ -12,15 +12,15 @@ import (
 	"github.com/millrace/millrace/internal/server/resource/tree"
 )
 
-// Prune drops from an object what the schema does not know, and nulls that mean nothing. It returns what it has found, as
-// strict decoding calls it. An object whose metadata is none is an error.
+// Prune drops from an object what the schema does not know, and nulls that mean nothing. It returns what it has found,
+// as strict decoding calls it. An object whose metadata is none is an error.
 func (s *Schema) Prune(object map[string]any) (unknown []error, err error) {
 	const clients = false
 	return s.prune(object, clients)
 }
 
-// PruneStored does the same to an object that was stored, perhaps under another schema: what is wrong with its metadata is
-// dropped.
+// PruneStored does the same to an object that was stored, perhaps under another schema: what is wrong with its metadata
+// is dropped.
 func (s *Schema) PruneStored(object map[string]any) error {
 	const stored = true
 	_, err := s.prune(object, stored)
@@ -89,13 +89,15 @@ func (s *Schema) Complete(object map[string]any) error {
 	return s.Default(object)
 }
 
-// hasGeneration tells that an object has one. Those that were stored before there were any get their first when they are read.
+// hasGeneration tells that an object has one. Those that were stored before there were any get their first when they
+// are read.
 func hasGeneration(object map[string]any) bool {
 	meta, _ := object["metadata"].(map[string]any)
 	return meta["generation"] != nil
 }
 
-// Whole tells that Complete would leave an object as it is, which is given as text, and then whether the text has nothing odd.
+// Whole tells that Complete would leave an object as it is, which is given as text, and then whether the text has
+// nothing odd.
 func (s *Schema) Whole(text []byte) (whole, plain bool) {
 	c, err := s.compile()
 	if err != nil {
@@ -114,7 +116,8 @@ func (s *Schema) Default(object map[string]any) error {
 	return nil
 }
 
-// Fits tells that neither Prune nor Default would change an object, and that nothing is wrong with it, CEL rules aside. A no means nothing.
+// Fits tells that neither Prune nor Default would change an object, and that nothing is wrong with it, CEL rules aside.
+// A no means nothing.
 func (s *Schema) Fits(o *tree.Object) bool {
 	c, err := s.compile()
 	return err == nil && c.plan != nil && o.Check(c.plan, func() bool { return c.plan.Fits(o) })

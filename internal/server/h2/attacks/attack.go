@@ -21,8 +21,8 @@ func (a Attack) streams() int {
 	return unauthenticatedStreams
 }
 
-// All returns the attacks by kind. Each is made by unauthenticated clients; those that open streams also by authenticated clients, which may open
-// more.
+// All returns the attacks by kind. Each is made by unauthenticated clients; those that open streams also by
+// authenticated clients, which may open more.
 func All() []Attack {
 	opening := slices.Concat(windows, resets, headers)
 	all := slices.Concat(opening, floods, slow)

@@ -59,8 +59,8 @@ func (a *Attacker) keep(c *Conn) {
 // maxRedials is how often one worker connects again after the server has ended its connection.
 const maxRedials = 50
 
-// spread sends frames from several workers, each with its own connection, which reconnect when the server ends it. frame is called with the number of
-// its calls so far on this connection.
+// spread sends frames from several workers, each with its own connection, which reconnect when the server ends it.
+// frame is called with the number of its calls so far on this connection.
 func (a *Attacker) spread(conns, frames int, o Opening, frame func(c *Conn, i int)) {
 	var workers sync.WaitGroup
 	for range conns {

@@ -30,7 +30,8 @@ type Conn struct {
 	ponged  atomic.Int64  // number of answered pings
 }
 
-// open connects and sends the connection preface. If the server refuses the connection, open counts that and returns nil.
+// open connects and sends the connection preface. If the server refuses the connection, open counts that and returns
+// nil.
 func (a *Attacker) open(o Opening) *Conn {
 	secure, err := a.tls()
 	if err != nil {

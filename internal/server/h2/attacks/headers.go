@@ -106,7 +106,8 @@ var headers = []Attack{
 	}},
 }
 
-// heads opens as many streams as allowed. Their fields are short references to the header table, and their handlers do not end.
+// heads opens as many streams as allowed. Their fields are short references to the header table, and their handlers do
+// not end.
 func (a *Attacker) heads(conns int, pairs ...string) {
 	for range conns {
 		c := a.open(Opening{})

@@ -23,8 +23,8 @@ type Process struct {
 	answers *bufio.Reader
 }
 
-// Start runs this program again as a target that allows that many streams on a connection. Its main function, or its TestMain, must call
-// ServeIfAsked.
+// Start runs this program again as a target that allows that many streams on a connection. Its main function, or its
+// TestMain, must call ServeIfAsked.
 func Start(ctx context.Context, kind Kind, streams int) (*Process, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -2,7 +2,8 @@ package attacks
 
 import "golang.org/x/net/http2"
 
-// resets are the attacks that end streams early: on a server that counts only open streams, the client can start any number.
+// resets are the attacks that end streams early: on a server that counts only open streams, the client can start any
+// number.
 var resets = []Attack{
 	{Name: "rapid reset of refusals", CVE: "CVE-2023-44487", Run: func(a *Attacker) { a.reset(pathAnonymous) }},
 	{Name: "rapid reset", CVE: "CVE-2023-44487", Run: func(a *Attacker) { a.reset(sized(2000)) }},

@@ -43,8 +43,9 @@ type target struct {
 	started, running, most atomic.Int64
 }
 
-// unauthenticatedStreams is how many streams kube-apiserver allows on a connection, and package h2 to an unauthenticated client. authenticatedStreams
-// is how many the control plane allows to other clients. Net/http cannot tell them apart, so it gets the limit of the attack.
+// unauthenticatedStreams is how many streams kube-apiserver allows on a connection, and package h2 to an
+// unauthenticated client. authenticatedStreams is how many the control plane allows to other clients. Net/http cannot
+// tell them apart, so it gets the limit of the attack.
 const unauthenticatedStreams, authenticatedStreams = 100, 1000
 
 // serve starts a server on loopback.

@@ -1,8 +1,9 @@
-// Package alike compares values as equality.Semantic of apimachinery does: nil equals empty, quantities are compared by their value and times by
-// their instant. Identical is stricter: it distinguishes nil from empty.
+// Package alike compares values as equality.Semantic of apimachinery does: nil equals empty, quantities are compared by
+// their value and times by their instant. Identical is stricter: it distinguishes nil from empty.
 //
-// Each type is compiled once to a sequence of comparisons, so that a comparison costs about as much as reading the memory: 2 µs for the spec of a
-// pod of 4 KB, where the library takes 45. Types that a plan does not know are compared by the library.
+// Each type is compiled once to a sequence of comparisons, so that a comparison costs about as much as reading the
+// memory: 2 µs for the spec of a pod of 4 KB, where the library takes 45. Types that a plan does not know are compared
+// by the library.
 package alike
 
 import (

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// internal converts a definition to the internal type that Kubernetes' validation takes. The two share parts, which the validation does not change.
+// internal converts a definition to the internal type that Kubernetes' validation takes. The two share parts, which the
+// validation does not change.
 func internal(d *v1.CustomResourceDefinition) (*apiextensions.CustomResourceDefinition, *field.Error) {
 	out := &apiextensions.CustomResourceDefinition{}
 	if err := v1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(d, out, nil); err != nil {
@@ -34,8 +35,8 @@ func check(ctx context.Context, d *v1.CustomResourceDefinition) field.ErrorList 
 	return rules(d) // whose errors may quote schemas
 }
 
-// guarded runs the published validation, which panics on selectable fields of a schema that is not structural. In that case it runs again without
-// these fields, and reports the other errors, of which there is at least one.
+// guarded runs the published validation, which panics on selectable fields of a schema that is not structural. In that
+// case it runs again without these fields, and reports the other errors, of which there is at least one.
 func guarded(d *apiextensions.CustomResourceDefinition, rules func() field.ErrorList) (errs field.ErrorList) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -85,8 +86,8 @@ func onBoth(ctx context.Context, d, old *v1.CustomResourceDefinition,
 	return rules(d, old)
 }
 
-// withoutMetadata removes the errors about metadata that the registry reports itself. It keeps the one about the name, which must match the
-// definition, and the one about the annotation that approves a group of Kubernetes' own.
+// withoutMetadata removes the errors about metadata that the registry reports itself. It keeps the one about the name,
+// which must match the definition, and the one about the annotation that approves a group of Kubernetes' own.
 func withoutMetadata(errs field.ErrorList) field.ErrorList {
 	return slices.DeleteFunc(errs, func(e *field.Error) bool {
 		approval := e.Field == "metadata.annotations["+v1.KubeAPIApprovedAnnotation+"]"

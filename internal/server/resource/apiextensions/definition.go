@@ -1,7 +1,8 @@
 // Package apiextensions describes the kinds of the group apiextensions.k8s.io: definitions of custom resources.
 //
-// Definitions are validated by Kubernetes' published rules (k8s.io/apiextensions-apiserver), which include structural schemas, valid defaults, and
-// the cost of CEL expressions. package internal/server/custom implements the API that a definition describes.
+// Definitions are validated by Kubernetes' published rules (k8s.io/apiextensions-apiserver), which include structural
+// schemas, valid defaults, and the cost of CEL expressions. package internal/server/custom implements the API that a
+// definition describes.
 package apiextensions
 
 import (
@@ -46,7 +47,8 @@ func Definitions() *resource.Kind {
 	return k
 }
 
-// prepareDelete keeps a definition until its objects are deleted. The generation does not change, and there is no grace period.
+// prepareDelete keeps a definition until its objects are deleted. The generation does not change, and there is no grace
+// period.
 func prepareDelete(d *v1.CustomResourceDefinition) {
 	d.DeletionGracePeriodSeconds = nil
 	d.Generation--

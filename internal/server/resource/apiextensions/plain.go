@@ -10,8 +10,8 @@ import (
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Kubernetes' rules take some milliseconds for a large schema: they make several copies of it. Most schemas say only what cannot be wrong, and one
-// pass finds that. Whatever is unusual is not called plain, and the rules look at it.
+// Kubernetes' rules take some milliseconds for a large schema: they make several copies of it. Most schemas say only
+// what cannot be wrong, and one pass finds that. Whatever is unusual is not called plain, and the rules look at it.
 
 // plain tells that the rules find nothing wrong with the schemas of a definition, nor worth a warning.
 func plain(d *v1.CustomResourceDefinition) bool {
@@ -40,7 +40,8 @@ func withoutSchemas(d *v1.CustomResourceDefinition) *v1.CustomResourceDefinition
 	return &out
 }
 
-// plainRoot tells whether the schema of a whole object is plain. All of it but the description stands in its properties.
+// plainRoot tells whether the schema of a whole object is plain. All of it but the description stands in its
+// properties.
 func plainRoot(s *v1.JSONSchemaProps) bool {
 	for name, p := range s.Properties {
 		switch name {
@@ -108,7 +109,8 @@ func plainText(s *v1.JSONSchemaProps, formats []string) bool {
 	return true
 }
 
-// plainDefault tells that a default is a value that the schema allows. Those of objects and lists are left to the rules.
+// plainDefault tells that a default is a value that the schema allows. Those of objects and lists are left to the
+// rules.
 func plainDefault(s *v1.JSONSchemaProps) bool {
 	switch s.Type {
 	case "boolean":

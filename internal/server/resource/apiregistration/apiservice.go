@@ -1,4 +1,5 @@
-// Package apiregistration describes the kinds of the group apiregistration.k8s.io, which say what server serves a group and version.
+// Package apiregistration describes the kinds of the group apiregistration.k8s.io, which say what server serves a group
+// and version.
 //
 // package internal/server/aggregation finds out whether that server can be reached, and forwards requests to it.
 package apiregistration

@@ -9,7 +9,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// topology is the published schema with which server-side apply merges the kind. The schema that comes with client-go does not contain it.
+// topology is the published schema with which server-side apply merges the kind. The schema that comes with client-go
+// does not contain it.
 var topology = sync.OnceValues(func() (managedfields.TypeConverter, error) {
 	models := map[string]*spec.Schema{}
 	for name, d := range openapi.GetOpenAPIDefinitions(func(path string) spec.Ref { return spec.MustCreateRef("#/components/schemas/" + path) }) {

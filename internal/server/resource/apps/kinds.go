@@ -1,7 +1,7 @@
 // Package apps describes the kinds of the group apps.
 //
-// A selector never changes after a create, so a controller always finds the pods that it made. All other fields of the pods may change, except for
-// those on which a stateful set's identity depends.
+// A selector never changes after a create, so a controller always finds the pods that it made. All other fields of the
+// pods may change, except for those on which a stateful set's identity depends.
 package apps
 
 import (

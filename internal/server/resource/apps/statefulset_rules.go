@@ -84,7 +84,8 @@ func checkStatefulSet(ctx context.Context, set, old *appsv1.StatefulSet) field.E
 	return append(errs, podspec.ValidateRunningTemplate(&s.Template, templatePath, "StatefulSet")...)
 }
 
-// volumesOf returns the volumes of the pods: first the claims, then those volumes of the template that no claim replaces.
+// volumesOf returns the volumes of the pods: first the claims, then those volumes of the template that no claim
+// replaces.
 func volumesOf(s *appsv1.StatefulSetSpec) []corev1.Volume {
 	var volumes []corev1.Volume
 	claimed := map[string]bool{}

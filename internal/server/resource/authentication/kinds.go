@@ -1,5 +1,5 @@
-// Package authentication describes the kinds of the group authentication.k8s.io. They are reviews: creating one returns the answer, and nothing is
-// stored.
+// Package authentication describes the kinds of the group authentication.k8s.io. They are reviews: creating one returns
+// the answer, and nothing is stored.
 package authentication
 
 import (

@@ -1,5 +1,5 @@
-// Package authorization describes the kinds of the group authorization.k8s.io. They are reviews: creating one returns the answer, and nothing is
-// stored.
+// Package authorization describes the kinds of the group authorization.k8s.io. They are reviews: creating one returns
+// the answer, and nothing is stored.
 package authorization
 
 import (

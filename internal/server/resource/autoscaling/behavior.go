@@ -5,7 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// annotatedBehavior is a behavior in version 1's annotation: it has the names of Go fields, and is decoded without regard to case.
+// annotatedBehavior is a behavior in version 1's annotation: it has the names of Go fields, and is decoded without
+// regard to case.
 type annotatedBehavior struct{ ScaleUp, ScaleDown *annotatedRules }
 
 type annotatedRules struct {

@@ -42,7 +42,8 @@ func defaultJob(j *batchv1.Job) {
 	}
 	orNew(&s.BackoffLimit, 6)
 	if t := s.Template.Labels; t != nil && len(j.Labels) == 0 {
-		// Job and template share one map, as in Kubernetes: labels that the server adds to the template are also on the job.
+		// Job and template share one map, as in Kubernetes: labels that the server adds to the template are also on the
+		// job.
 		j.Labels = t
 	}
 	orNew(&s.CompletionMode, batchv1.NonIndexedCompletion)

@@ -39,7 +39,8 @@ const (
 	oldNameLabel = "job-name"
 )
 
-// selectOwn sets the job's selector to its own pods. It does not replace what the client has set; validation reports errors in that.
+// selectOwn sets the job's selector to its own pods. It does not replace what the client has set; validation reports
+// errors in that.
 func selectOwn(j *batchv1.Job) {
 	s := &j.Spec
 	if s.ManualSelector != nil && *s.ManualSelector {

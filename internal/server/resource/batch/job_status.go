@@ -35,7 +35,8 @@ func checkJobStatus(_ context.Context, j, old *batchv1.Job) field.ErrorList {
 	return errs
 }
 
-// checkFinished requires that a finished job has a start and an end time, the condition that announced its end, and no active pods.
+// checkFinished requires that a finished job has a start and an end time, the condition that announced its end, and no
+// active pods.
 func checkFinished(j *batchv1.Job, path *field.Path) field.ErrorList {
 	s := &j.Status
 	complete, failed := jobHas(j, batchv1.JobComplete), jobHas(j, batchv1.JobFailed)

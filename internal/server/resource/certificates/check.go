@@ -197,8 +197,8 @@ func checkApproval(r, old *request) field.ErrorList {
 	return append(checkOutcome(r, old), checkKept(r, old, false)...)
 }
 
-// checkKept refuses to remove an Approved, Denied or Failed condition. If noVerdicts is set, it also refuses to add Approved or Denied, which only
-// the approval subresource may do.
+// checkKept refuses to remove an Approved, Denied or Failed condition. If noVerdicts is set, it also refuses to add
+// Approved or Denied, which only the approval subresource may do.
 func checkKept(r, old *request, noVerdicts bool) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("status", "conditions")

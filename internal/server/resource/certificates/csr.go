@@ -22,8 +22,8 @@ func Kinds() []*resource.Kind { return []*resource.Kind{SigningRequests(), Trust
 
 type request = certificatesv1.CertificateSigningRequest
 
-// SigningRequests request certificates. The server records the requesting user. Approval has a subresource of its own, so that it can be permitted
-// separately; the signed certificate is part of the status.
+// SigningRequests request certificates. The server records the requesting user. Approval has a subresource of its own,
+// so that it can be permitted separately; the signed certificate is part of the status.
 func SigningRequests() *resource.Kind {
 	return resource.Define(resource.Description[*request]{
 		Group: certificatesv1.GroupName, Version: "v1", Kind: "CertificateSigningRequest", Resource: "certificatesigningrequests",
@@ -84,7 +84,8 @@ func prepareCreate(ctx context.Context, r *request) {
 	}
 }
 
-// prepareStatus keeps the Approved and Denied conditions, and lets signers add others. Validation refuses to add or remove the former.
+// prepareStatus keeps the Approved and Denied conditions, and lets signers add others. Validation refuses to add or
+// remove the former.
 func prepareStatus(r, old *request) {
 	before := byType(old.Status.Conditions)
 	for i, c := range r.Status.Conditions {

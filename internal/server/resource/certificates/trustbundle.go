@@ -22,7 +22,8 @@ type trustBundle = certificatesv1.ClusterTrustBundle
 // maxBundle is the largest size of a bundle in bytes.
 const maxBundle = 1 << 20
 
-// TrustBundles contain authorities that pods can mount as a volume: those of a signer, or a bundle that a user has assembled.
+// TrustBundles contain authorities that pods can mount as a volume: those of a signer, or a bundle that a user has
+// assembled.
 func TrustBundles() *resource.Kind {
 	return resource.Define(resource.Description[*trustBundle]{
 		Group: certificatesv1.GroupName, Version: "v1", Kind: "ClusterTrustBundle", Resource: "clustertrustbundles", NoGeneration: true,

@@ -8,7 +8,8 @@ import (
 	netutils "k8s.io/utils/net"
 )
 
-// IP validates an address in a field that is older than the strict rules. known are earlier values, which may stay as they are.
+// IP validates an address in a field that is older than the strict rules. known are earlier values, which may stay as
+// they are.
 func IP(value string, path *field.Path, known []string) field.ErrorList {
 	return validation.IsValidIPForLegacyField(path, value, true, known)
 }

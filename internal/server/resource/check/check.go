@@ -1,5 +1,5 @@
-// Package check has validations that many kinds share. Each returns nil for a valid value, and builds an error only for an invalid one. The messages
-// are those of Kubernetes.
+// Package check has validations that many kinds share. Each returns nil for a valid value, and builds an error only for
+// an invalid one. The messages are those of Kubernetes.
 package check
 
 import (

@@ -34,8 +34,8 @@ func LimitRanges() *resource.Kind {
 	})
 }
 
-// defaultLimitRange completes the limits of containers: the default limit is the maximum; the default request is the default limit or, if there is
-// none, the minimum.
+// defaultLimitRange completes the limits of containers: the default limit is the maximum; the default request is the
+// default limit or, if there is none, the minimum.
 func defaultLimitRange(l *corev1.LimitRange) {
 	for i := range l.Spec.Limits {
 		item := &l.Spec.Limits[i]

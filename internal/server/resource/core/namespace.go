@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/internal/server/resource/table"
 )
 
-// Namespaces hold the objects of namespaced kinds. A deleted namespace stays, with the phase Terminating, until the controllers in spec.finalizers
-// have deleted its content.
+// Namespaces hold the objects of namespaced kinds. A deleted namespace stays, with the phase Terminating, until the
+// controllers in spec.finalizers have deleted its content.
 func Namespaces() *resource.Kind {
 	return resource.Define(resource.Description[*corev1.Namespace]{
 		Group: "", Version: "v1", Kind: "Namespace", Resource: "namespaces",

@@ -98,7 +98,8 @@ func checkVolumeUpdate(pv, old *corev1.PersistentVolume) field.ErrorList {
 	return errs
 }
 
-// withoutExpandSecret returns the old source with the secret of the new one, which is the only part that may be added later.
+// withoutExpandSecret returns the old source with the secret of the new one, which is the only part that may be added
+// later.
 func withoutExpandSecret(now, was *corev1.PersistentVolumeSpec) corev1.PersistentVolumeSource {
 	s := now.PersistentVolumeSource
 	if s.CSI != nil && was.CSI != nil && was.CSI.ControllerExpandSecretRef == nil {

@@ -76,8 +76,8 @@ func dropForeignSource(s *corev1.PersistentVolumeClaimSpec) {
 	}
 }
 
-// normalizeDataSources keeps dataSource and dataSourceRef in step. An old dataSource that names anything but a claim or a snapshot is dropped
-// silently, as Kubernetes always did.
+// normalizeDataSources keeps dataSource and dataSourceRef in step. An old dataSource that names anything but a claim or
+// a snapshot is dropped silently, as Kubernetes always did.
 func normalizeDataSources(spec, old *corev1.PersistentVolumeClaimSpec) {
 	if s := spec.DataSource; s != nil && !isDataSource(s) && (old == nil || old.DataSource == nil) && spec.DataSourceRef == nil {
 		spec.DataSource = nil

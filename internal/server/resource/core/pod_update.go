@@ -233,7 +233,8 @@ func tighter(now, was *corev1.NodeSelector) bool {
 	return true
 }
 
-// tighterTerm requires that all old requirements stay in their places; new ones may follow. An empty term matches nothing and must stay.
+// tighterTerm requires that all old requirements stay in their places; new ones may follow. An empty term matches
+// nothing and must stay.
 func tighterTerm(now, was corev1.NodeSelectorTerm) bool {
 	return startsWith(now.MatchExpressions, was.MatchExpressions) && startsWith(now.MatchFields, was.MatchFields) &&
 		(len(was.MatchExpressions)+len(was.MatchFields) > 0 || equality.Semantic.DeepEqual(now, was))

@@ -15,7 +15,8 @@ import (
 	"github.com/millrace/millrace/internal/server/resource/table"
 )
 
-// Services give a set of pods one name and one address. The allocator, which allocates addresses and ports, calls CheckClusterIPs first.
+// Services give a set of pods one name and one address. The allocator, which allocates addresses and ports, calls
+// CheckClusterIPs first.
 func Services() *resource.Kind {
 	spec := corev1.ServiceSpec{}.SwaggerDoc()
 	return resource.Define(resource.Description[*corev1.Service]{

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/internal/server/resource/check"
 )
 
-// CheckClusterIPs checks that a service's addresses and IP families fit together. The allocator calls it before it allocates addresses; it is also
-// part of the service's validation.
+// CheckClusterIPs checks that a service's addresses and IP families fit together. The allocator calls it before it
+// allocates addresses; it is also part of the service's validation.
 func CheckClusterIPs(s, old *corev1.Service) field.ErrorList {
 	if s.Spec.Type == corev1.ServiceTypeExternalName {
 		return nil

@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// prepareServiceUpdate restores values that the server has allocated, if an update omits them. If the type changes, it removes the values of the old
-// type.
+// prepareServiceUpdate restores values that the server has allocated, if an update omits them. If the type changes, it
+// removes the values of the old type.
 func prepareServiceUpdate(s, old *corev1.Service) {
 	keepAllocated(s, old)
 	normalizeClusterIPs(s, old)

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// special decodes values whose types have their own UnmarshalJSON. A text in the form that the type itself writes is decoded without calling it.
+// special decodes values whose types have their own UnmarshalJSON. A text in the form that the type itself writes is
+// decoded without calling it.
 func (r *reader) special(t *plan, p unsafe.Pointer) bool {
 	if t.kind == refused {
 		return false

@@ -2,7 +2,8 @@ package decode
 
 import "github.com/millrace/millrace/internal/jsontext"
 
-// Tree decodes a text into maps, lists and scalars, as sigs.k8s.io/json does without a Go type, and reports whether it could.
+// Tree decodes a text into maps, lists and scalars, as sigs.k8s.io/json does without a Go type, and reports whether it
+// could.
 func Tree(text []byte) (object map[string]any, ok bool) {
 	r := reader{text: string(text)}
 	if r.peek() != '{' {

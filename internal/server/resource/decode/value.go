@@ -128,8 +128,8 @@ func (r *reader) structure(t *plan, p unsafe.Pointer) bool {
 	}
 }
 
-// name reads a name and its colon, and returns the index of the field; negative if there is none. Fields mostly come in the order of their
-// declaration and without white space.
+// name reads a name and its colon, and returns the index of the field; negative if there is none. Fields mostly come in
+// the order of their declaration and without white space.
 func (r *reader) name(t *plan, next int) int {
 	if r.at >= len(r.text) || r.text[r.at] != '"' {
 		return -1

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/internal/server/resource"
 )
 
-// Version v1beta1 has other fields in two places. A request for exactly one class of devices has its fields in the request itself, and not in exactly.
-// What is known of a device is in basic.
+// Version v1beta1 has other fields in two places. A request for exactly one class of devices has its fields in the
+// request itself, and not in exactly. What is known of a device is in basic.
 
 func claimOfBeta1() resource.Serving[*v1.ResourceClaim] {
 	s := resource.Alike[*v1.ResourceClaim, v1beta1.ResourceClaim](v1beta1.SchemeGroupVersion.WithKind("ResourceClaim"))
@@ -69,7 +69,8 @@ func requestsToBeta1(out []v1beta1.DeviceRequest, in []v1.DeviceRequest) {
 	}
 }
 
-// requestsFromBeta1 makes a request for exactly one class of each that has any of its fields. Whether they are valid is checked later.
+// requestsFromBeta1 makes a request for exactly one class of each that has any of its fields. Whether they are valid is
+// checked later.
 func requestsFromBeta1(out []v1.DeviceRequest, in []v1beta1.DeviceRequest) {
 	for i, r := range in {
 		if e := (v1.ExactDeviceRequest{}); exact(&r, &e) {

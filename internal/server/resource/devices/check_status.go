@@ -108,7 +108,8 @@ func checkResult(r *v1.DeviceRequestAllocationResult, known requests, path *fiel
 	return append(errs, checkTolerations(r.Tolerations, path.Child("tolerations"))...)
 }
 
-// checkBinding requires binding conditions and binding failure conditions, or neither, and refuses conditions that are in both.
+// checkBinding requires binding conditions and binding failure conditions, or neither, and refuses conditions that are
+// in both.
 func checkBinding(good, bad []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, of := range []struct {

@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// checkSteps requires that all bounds are whole numbers of steps from the minimum. Fractions are computed in thousandths.
+// checkSteps requires that all bounds are whole numbers of steps from the minimum. Fractions are computed in
+// thousandths.
 func checkSteps(r *v1.CapacityRequestPolicyRange, standard, capacity resource.Quantity, path *field.Path) field.ErrorList {
 	bounds := []struct {
 		name string

@@ -1,6 +1,7 @@
 // Package devices describes the kinds of the group resource.k8s.io: claims of devices, and the devices of nodes.
 //
-// Most of the validation is declared by the group's published types (k8s.io/api's declarative validation). This package adds the rest.
+// Most of the validation is declared by the group's published types (k8s.io/api's declarative validation). This package
+// adds the rest.
 package devices
 
 import (

@@ -40,7 +40,8 @@ func (x *examiner) mounts(p fieldPath, c *corev1.Container) {
 	}
 }
 
-// subPaths reports most errors at the list and not at the item, as Kubernetes does for all fields but a mount's name and path.
+// subPaths reports most errors at the list and not at the item, as Kubernetes does for all fields but a mount's name
+// and path.
 func (x *examiner) subPaths(list, item fieldPath, m *corev1.VolumeMount) {
 	if m.SubPath != "" {
 		x.descendingPath(list.child("subPath"), m.SubPath)

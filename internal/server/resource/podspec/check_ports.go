@@ -81,7 +81,8 @@ func (x *examiner) hostPorts(p fieldPath, containers []corev1.Container) {
 	}
 }
 
-// hostNetwork requires containers on the host network to have equal host and container ports. Templates may omit the host ports.
+// hostNetwork requires containers on the host network to have equal host and container ports. Templates may omit the
+// host ports.
 func (x *examiner) hostNetwork(p fieldPath) {
 	if !x.spec.HostNetwork {
 		return

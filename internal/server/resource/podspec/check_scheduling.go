@@ -66,7 +66,8 @@ func (x *examiner) nodeSelector(p fieldPath, s *corev1.NodeSelector) {
 	}
 }
 
-// nodeTerm validates label values only if strict is set, which it is for required terms: a preference that no node can satisfy does no harm.
+// nodeTerm validates label values only if strict is set, which it is for required terms: a preference that no node can
+// satisfy does no harm.
 func (x *examiner) nodeTerm(p fieldPath, t *corev1.NodeSelectorTerm, strict bool) {
 	expressions := p.child("matchExpressions")
 	for i := range t.MatchExpressions {
@@ -181,5 +182,5 @@ func (x *examiner) matchKeys(p fieldPath, t *corev1.PodAffinityTerm) {
 	}
 }
 
-// ValidateTolerations validates tolerations, not only of pods. MatchOwnLabels converts the keys that stand for a pod's own labels to requirements of
-// selectors. It is called once, when a pod is created.
+// ValidateTolerations validates tolerations, not only of pods. MatchOwnLabels converts the keys that stand for a pod's
+// own labels to requirements of selectors. It is called once, when a pod is created.

@@ -74,8 +74,8 @@ func (x *examiner) everySecurity(visit func(list string, i int, s *corev1.Securi
 	})
 }
 
-// everyContainer calls visit for all containers in the order in which they start. It says where they are, and not the path: that would be allocated,
-// because the compiler cannot know what visit does with it.
+// everyContainer calls visit for all containers in the order in which they start. It says where they are, and not the
+// path: that would be allocated, because the compiler cannot know what visit does with it.
 func (x *examiner) everyContainer(visit func(list string, i int, s *corev1.SecurityContext)) {
 	for i := range x.spec.InitContainers {
 		visit("initContainers", i, x.spec.InitContainers[i].SecurityContext)

@@ -56,7 +56,8 @@ func isWindowsDomain(s string) bool {
 	return netBIOS || len(s) <= longestDomain && domainLabels.MatchString(s)
 }
 
-// hostProcesses validates HostProcess containers of Windows: either all of a pod's containers are HostProcess containers, or none is.
+// hostProcesses validates HostProcess containers of Windows: either all of a pod's containers are HostProcess
+// containers, or none is.
 func (x *examiner) hostProcesses(p fieldPath) {
 	var whole *bool
 	if s := x.spec.SecurityContext; s != nil && s.WindowsOptions != nil {

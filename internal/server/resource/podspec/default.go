@@ -13,8 +13,8 @@ const (
 	fieldsOfThisVersion = "v1"
 )
 
-// DefaultTemplate sets the defaults of a template. A template gets fewer defaults than a pod: those that depend on other values are set in the pods
-// made from it.
+// DefaultTemplate sets the defaults of a template. A template gets fewer defaults than a pod: those that depend on
+// other values are set in the pods made from it.
 func DefaultTemplate(t *corev1.PodTemplateSpec) {
 	dropInitAnnotations(t.Annotations)
 	defaultSpec(&t.Spec)

@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// pullPolicy returns Always for images that may change: those with the tag latest, and those without tag and digest, which mean the same. A name that
-// is not a valid image reference has no tag.
+// pullPolicy returns Always for images that may change: those with the tag latest, and those without tag and digest,
+// which mean the same. A name that is not a valid image reference has no tag.
 func pullPolicy(image string) corev1.PullPolicy {
 	name, digest, pinned := strings.Cut(image, "@")
 	tag := "latest"
@@ -69,7 +69,8 @@ func isHost(s string) bool {
 
 func isLower(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
 
-// isPathPart requires runs of lower-case letters and digits, separated by one period, one or two underscores, or any number of hyphens.
+// isPathPart requires runs of lower-case letters and digits, separated by one period, one or two underscores, or any
+// number of hyphens.
 func isPathPart(s string) bool {
 	between := 0
 	for i := range len(s) {

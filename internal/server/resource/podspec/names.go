@@ -39,7 +39,8 @@ func qualifiedName(s string) []string {
 	return validation.IsQualifiedName(s)
 }
 
-// isQualified accepts common names: a simple word, optionally after a prefix of simple labels. For other names it returns false.
+// isQualified accepts common names: a simple word, optionally after a prefix of simple labels. For other names it
+// returns false.
 func isQualified(s string) bool {
 	name := s
 	for i := range len(s) {

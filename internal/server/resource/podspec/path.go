@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// fieldPath leads to a value. It is the last step, and points to the one above it in a variable of a caller: nearly all of them stay on the stack. A
-// field.Path, which costs an allocation for each step, is made of it only for an error.
+// fieldPath leads to a value. It is the last step, and points to the one above it in a variable of a caller: nearly all
+// of them stay on the stack. A field.Path, which costs an allocation for each step, is made of it only for an error.
 type fieldPath struct {
 	above *fieldPath // nil for the root
 	name  string
@@ -26,7 +26,8 @@ func (p *fieldPath) keyed(key string) fieldPath  { return fieldPath{p, key, byKe
 // element is an item of a child.
 func (p *fieldPath) element(list string, i int) fieldPath { return fieldPath{p, list, i} }
 
-// under makes the path. Names are copied: if they flowed into it, the compiler would assume that the steps do, and allocate each of them.
+// under makes the path. Names are copied: if they flowed into it, the compiler would assume that the steps do, and
+// allocate each of them.
 func (p *fieldPath) under(root *field.Path) *field.Path {
 	if p.above == nil {
 		return root

@@ -38,7 +38,8 @@ func requestLimits(r *corev1.ResourceRequirements) {
 	}
 }
 
-// defaultPodResources sets missing pod-level requests: to the containers' sum if they request the resource, otherwise to the pod's limit.
+// defaultPodResources sets missing pod-level requests: to the containers' sum if they request the resource, otherwise
+// to the pod's limit.
 func defaultPodResources(s *corev1.PodSpec) {
 	if s.Resources == nil || len(s.Resources.Limits) == 0 && len(s.Resources.Requests) == 0 {
 		return

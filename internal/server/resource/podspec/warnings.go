@@ -70,8 +70,8 @@ func PodWarnings(p *corev1.Pod) []string {
 	return append(w.said, Warnings(&p.Spec, p.Annotations, specPath, annotationsPath)...)
 }
 
-// TemplateOwnerWarnings returns the warnings for an object with a pod template: whether its pods can be named after it, if it is new, and those for the
-// template, if it may have changed.
+// TemplateOwnerWarnings returns the warnings for an object with a pod template: whether its pods can be named after it,
+// if it is new, and those for the template, if it may have changed.
 func TemplateOwnerWarnings[T interface {
 	comparable
 	metav1.Object

@@ -1,5 +1,5 @@
-// Package quote formats values in error messages as Kubernetes does. Its API server validates internal types, which have no JSON names, and so it
-// formats values with the Go names of their fields.
+// Package quote formats values in error messages as Kubernetes does. Its API server validates internal types, which
+// have no JSON names, and so it formats values with the Go names of their fields.
 //
 // The result is for reading, and is never decoded.
 package quote
@@ -156,7 +156,8 @@ var podSpecOrder = []string{
 	"ResourceClaims", "Resources", "HostnameOverride", "SchedulingGroup", "EvictionResponders",
 }
 
-// podSecurity is a pod's security context as an internal type, which contains fields that the API has in the pod's spec.
+// podSecurity is a pod's security context as an internal type, which contains fields that the API has in the pod's
+// spec.
 type podSecurity struct {
 	HostNetwork, HostPID, HostIPC    bool
 	ShareProcessNamespace, HostUsers *bool

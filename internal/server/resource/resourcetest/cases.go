@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/internal/server/resource"
 )
 
-// Case is an object, optionally a change of it, and the expected errors: "reason field: message". Change is a strategic merge patch. It is made
-// through the subresource View, or the main resource.
+// Case is an object, optionally a change of it, and the expected errors: "reason field: message". Change is a strategic
+// merge patch. It is made through the subresource View, or the main resource.
 type Case struct {
 	Name   string
 	Body   string

@@ -18,7 +18,8 @@ import (
 // Exception excludes a difference that is intended, or that other parts of the server cause.
 type Exception func(step, path string) bool
 
-// Except excludes a path and everything below it, in the steps whose name begins with step: Except("create Service", "spec.clusterIP").
+// Except excludes a path and everything below it, in the steps whose name begins with step: Except("create Service",
+// "spec.clusterIP").
 func Except(step, path string) Exception {
 	return func(s, p string) bool {
 		return strings.HasPrefix(s, step) && (p == path || strings.HasPrefix(p, path+".") || strings.HasPrefix(p, path+"["))
@@ -144,7 +145,8 @@ func calm(cells []any) []any {
 	return out
 }
 
-// Invalid sends the requests of the story "invalid" and compares field, reason and message of every error. Bodies that cannot be decoded are skipped.
+// Invalid sends the requests of the story "invalid" and compares field, reason and message of every error. Bodies that
+// cannot be decoded are skipped.
 func Invalid(t *testing.T, kinds []*resource.Kind, except ...Exception) {
 	c := faces(t, kinds)
 	for _, s := range Story(t, "invalid") {

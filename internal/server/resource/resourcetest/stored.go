@@ -19,8 +19,8 @@ import (
 	kinds "github.com/millrace/millrace/internal/server/resource"
 )
 
-// Stored fills objects of every kind at random. It checks that their stored bytes decode to the same object, that labels and fields read from the
-// bytes are those of the object, and that setting defaults is idempotent.
+// Stored fills objects of every kind at random. It checks that their stored bytes decode to the same object, that
+// labels and fields read from the bytes are those of the object, and that setting defaults is idempotent.
 func Stored(t *testing.T, all []*kinds.Kind) {
 	const seed, rounds = 1, 20
 	fill := filler(seed)

@@ -11,9 +11,9 @@ import (
 	kinds "github.com/millrace/millrace/internal/server/resource"
 )
 
-// Versions fills objects of every kind that has optional versions at random. It checks that an object is the same in such a version and in its own, but for
-// the version itself, and that it can be read if it was stored in that version. In those named in other, fields have other places; it checks that objects
-// survive the way there and back.
+// Versions fills objects of every kind that has optional versions at random. It checks that an object is the same in
+// such a version and in its own, but for the version itself, and that it can be read if it was stored in that version.
+// In those named in other, fields have other places; it checks that objects survive the way there and back.
 func Versions(t *testing.T, all []*kinds.Kind, other ...string) {
 	const seed, rounds = 1, 20
 	fill := filler(seed)

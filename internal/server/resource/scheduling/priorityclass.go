@@ -21,7 +21,8 @@ import (
 func Kinds() []*resource.Kind { return []*resource.Kind{PriorityClasses()} }
 
 const (
-	// HighestPriority is the highest priority for classes of users; higher ones are reserved for the two system classes.
+	// HighestPriority is the highest priority for classes of users; higher ones are reserved for the two system
+	// classes.
 	HighestPriority       = 1000000000
 	systemClusterCritical = 2 * HighestPriority
 	systemNodeCritical    = systemClusterCritical + 1000

@@ -10,7 +10,8 @@ import (
 	"github.com/millrace/millrace/internal/server/resource/podspec"
 )
 
-// checkInline validates an inline volume of an attachment: it must contain what is needed to reach the volume, and nothing else.
+// checkInline validates an inline volume of an attachment: it must contain what is needed to reach the volume, and
+// nothing else.
 func checkInline(s *corev1.PersistentVolumeSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	forbid := func(there bool, name string) {

@@ -90,7 +90,8 @@ func (t *trees) convertOnce(ctx context.Context, stored []resource.Stored, all [
 	return nil
 }
 
-// converted returns stored objects of one version in our version. It starts the conversions that no other caller has started.
+// converted returns stored objects of one version in our version. It starts the conversions that no other caller has
+// started.
 func (t *trees) converted(ctx context.Context, stored [][]byte) []*converted {
 	keys := make([]convertedKey, len(stored))
 	for i, s := range stored {
@@ -100,8 +101,8 @@ func (t *trees) converted(ctx context.Context, stored [][]byte) []*converted {
 	if len(mine) == 0 {
 		return all
 	}
-	// Other callers may wait for the conversions that this caller has started, so they go on even if its context ends. The converter bounds their
-	// duration.
+	// Other callers may wait for the conversions that this caller has started, so they go on even if its context ends.
+	// The converter bounds their duration.
 	t.convertMine(context.WithoutCancel(ctx), stored, all, mine)
 	return all
 }

@@ -67,7 +67,8 @@ func pathsOf(fields []resource.Field) [][]string {
 	return out
 }
 
-// unquote reads a JSON string. What other servers have stored may have escapes and characters that are read by the library alone.
+// unquote reads a JSON string. What other servers have stored may have escapes and characters that are read by the
+// library alone.
 func unquote(quoted []byte) (string, bool) {
 	if len(quoted) == 0 || quoted[0] != '"' {
 		return "", false

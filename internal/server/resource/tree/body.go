@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/internal/jsontext"
 )
 
-// Body returns the JSON of a stored object after its kind and version, with a resource version, without decoding the object. If ok is false, the
-// object has to be decoded, because it may have to be shown differently.
+// Body returns the JSON of a stored object after its kind and version, with a resource version, without decoding the
+// object. If ok is false, the object has to be decoded, because it may have to be shown differently.
 func (t *trees) Body(ctx context.Context, stored, resourceVersion []byte) (body []byte, ok bool) {
 	if t.Whole == nil {
 		return nil, false
@@ -25,8 +25,8 @@ func (t *trees) Body(ctx context.Context, stored, resourceVersion []byte) (body 
 	return t.AppendWritten(make([]byte, 0, len(stored)+len(versionMember)+len(resourceVersion)), stored, resourceVersion)
 }
 
-// AppendWritten appends the body of an object that was just encoded in the form in which it is shown, so that it need not be checked. If ok is false,
-// nothing is appended.
+// AppendWritten appends the body of an object that was just encoded in the form in which it is shown, so that it need
+// not be checked. If ok is false, nothing is appended.
 func (t *trees) AppendWritten(b, stored, resourceVersion []byte) (body []byte, ok bool) {
 	rest, ok := bytes.CutPrefix(stored, t.head)
 	if !ok {
@@ -44,7 +44,8 @@ const versionMember = `,"resourceVersion":""`
 
 var metadataHead = []byte(`"metadata":{`)
 
-// splice appends a body with a resource version in the metadata, which come first, at the place where an encoder would write it.
+// splice appends a body with a resource version in the metadata, which come first, at the place where an encoder would
+// write it.
 func splice(body, rest, resourceVersion []byte) (_ []byte, ok bool) {
 	if !bytes.HasPrefix(rest, metadataHead) {
 		return nil, false

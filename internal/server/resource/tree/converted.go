@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/server/resource"
 )
 
-// Converted caches objects in versions in which they are not stored, so that each content is converted only once to each version. Representations of
-// many kinds may share it. It drops the least recently used objects.
+// Converted caches objects in versions in which they are not stored, so that each content is converted only once to
+// each version. Representations of many kinds may share it. It drops the least recently used objects.
 type Converted struct {
 	limit int
 
@@ -44,7 +44,8 @@ type converted struct {
 // convertedOverhead is the memory of an entry besides its bytes.
 const convertedOverhead = 320
 
-// claim returns the entries of some objects. The caller must convert and finish those in mine, which no caller has started before.
+// claim returns the entries of some objects. The caller must convert and finish those in mine, which no caller has
+// started before.
 func (c *Converted) claim(keys []convertedKey) (all []*converted, mine []int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/internal/randomly"
 )
 
-// TestDamagedTextsAreReadAsTheLibraryReadsThem changes a few bytes of bodies. What is then still read as texts must be right for the library's strict
-// reader too, and mean the same to it.
+// TestDamagedTextsAreReadAsTheLibraryReadsThem changes a few bytes of bodies. What is then still read as texts must be
+// right for the library's strict reader too, and mean the same to it.
 func TestDamagedTextsAreReadAsTheLibraryReadsThem(t *testing.T) {
 	random := rand.New(rand.NewPCG(randomly.Seed(t), 3))
 	seeds := []string{

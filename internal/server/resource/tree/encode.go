@@ -104,8 +104,8 @@ func (e *encoder) list(b []byte, list []any) (_ []byte, err error) {
 	return append(b, ']'), nil
 }
 
-// canonical returns a value as Append writes it, and the value itself if it had to be decoded for that. ok is false for values that are ambiguous: other
-// texts may mean the same, or nothing at all.
+// canonical returns a value as Append writes it, and the value itself if it had to be decoded for that. ok is false for
+// values that are ambiguous: other texts may mean the same, or nothing at all.
 func canonical(text string) (same string, value any, ok bool) {
 	c := jsontext.Canonical{Text: text}
 	if c.Skip() && c.At == len(text) {

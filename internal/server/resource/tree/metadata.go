@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Lean returns an object for callers that read its metadata but not the field sets of its managers, which would have to be encoded each time. If
-// there is nothing to save, it returns the object itself.
+// Lean returns an object for callers that read its metadata but not the field sets of its managers, which would have to
+// be encoded each time. If there is nothing to save, it returns the object itself.
 func Lean(o metav1.Object) metav1.Object {
 	if _, ok := Parts(o); ok {
 		return o

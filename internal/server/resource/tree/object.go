@@ -15,9 +15,9 @@ import (
 	"github.com/millrace/millrace/internal/server/resource/decode"
 )
 
-// Object is an object of a custom kind. At first its metadata is a struct, and its other parts (top-level members, such as spec and status) are texts:
-// most writes copy, compare and check most parts without decoding them. Tree turns the object into a tree, for callers that need one, and it stays a
-// tree.
+// Object is an object of a custom kind. At first its metadata is a struct, and its other parts (top-level members, such
+// as spec and status) are texts: most writes copy, compare and check most parts without decoding them. Tree turns the
+// object into a tree, for callers that need one, and it stays a tree.
 //
 // Texts are canonical (jsontext.Canonical) and not ambiguous, so parts are equal if their texts are.
 type Object struct {
@@ -53,8 +53,8 @@ func (p *Part) Decode() any {
 // NewObject returns an object that is a tree.
 func NewObject(u *unstructured.Unstructured) *Object { return &Object{Object: u, u: u} }
 
-// ParseObject reads an object as texts. ok is false if it has to be a tree: because of nulls, fractions, errors, or unusual metadata. The text must not
-// be modified afterwards.
+// ParseObject reads an object as texts. ok is false if it has to be a tree: because of nulls, fractions, errors, or
+// unusual metadata. The text must not be modified afterwards.
 func ParseObject(text string) (o *Object, ok bool) { return parseObject(text, false) }
 
 // parseObject reads an object. known says that the text is known to be canonical.
@@ -227,7 +227,8 @@ func (o *Object) keep(name string, from *Part) {
 	o.checked = nil
 }
 
-// Set gives a part another value, or removes it if that is nil. It reports false for names and values that are unusual. The value must not be modified afterwards.
+// Set gives a part another value, or removes it if that is nil. It reports false for names and values that are unusual.
+// The value must not be modified afterwards.
 func (o *Object) Set(name string, value any) bool {
 	switch {
 	case value == nil:
@@ -263,7 +264,8 @@ func (o *Object) Copy() *Object {
 	return out
 }
 
-// Alike reports whether two objects are equal as equality.Semantic finds them; objects of custom kinds cannot be given to that.
+// Alike reports whether two objects are equal as equality.Semantic finds them; objects of custom kinds cannot be given
+// to that.
 func Alike(a, b runtime.Object) bool {
 	x, xOK := Parts(a)
 	y, yOK := Parts(b)

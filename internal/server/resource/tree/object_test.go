@@ -119,8 +119,8 @@ func randomMeta(r *rand.Rand) metav1.ObjectMeta {
 	return m
 }
 
-// TestTextsBecomeWhatTheirTreesAre reads random objects both ways. As texts they are encoded as their trees are once their metadata has been read and
-// written by its type, and turned into a tree they are the same.
+// TestTextsBecomeWhatTheirTreesAre reads random objects both ways. As texts they are encoded as their trees are once
+// their metadata has been read and written by its type, and turned into a tree they are the same.
 func TestTextsBecomeWhatTheirTreesAre(t *testing.T) {
 	r := rand.New(rand.NewPCG(randomly.Seed(t), 1))
 	const rounds = 10_000
@@ -194,7 +194,8 @@ func sameMeta(a, b metav1.Object) bool {
 		a.GetDeletionTimestamp().Equal(b.GetDeletionTimestamp()) && managers(a) == managers(b)
 }
 
-// TestUnusualTextsAreLeftToTrees has what must not become texts, because it would be written or compared in another way.
+// TestUnusualTextsAreLeftToTrees has what must not become texts, because it would be written or compared in another
+// way.
 func TestUnusualTextsAreLeftToTrees(t *testing.T) {
 	const head = `{"apiVersion":"example.com/v1","kind":"Tab","metadata":{"name":"a"}`
 	for _, text := range []string{

@@ -14,7 +14,8 @@ import (
 
 const noTime = `"creationTimestamp":null`
 
-// parseMetadata reads metadata. A null means something only as a creation timestamp, where encoders of Go structs write one.
+// parseMetadata reads metadata. A null means something only as a creation timestamp, where encoders of Go structs write
+// one.
 func (o *Object) parseMetadata(text string, known bool) bool {
 	if at := strings.Index(text, "null"); at >= 0 {
 		from := at + len("null") - len(noTime)

@@ -1,8 +1,10 @@
-// Package tree holds objects as JSON trees: maps, lists and scalars. Custom resources are held so. They are stored as JSON.
+// Package tree holds objects as JSON trees: maps, lists and scalars. Custom resources are held so. They are stored as
+// JSON.
 //
-// Guarantees: labels and selectable fields are read directly from the stored text, and equal those of the decoded tree. An object that was stored in
-// another version is converted when it is read. Objects that need conversion at the same time are converted together, and the result is cached for
-// all readers (Converted). Objects are stored in the kind's storage version.
+// Guarantees: labels and selectable fields are read directly from the stored text, and equal those of the decoded tree.
+// An object that was stored in another version is converted when it is read. Objects that need conversion at the same
+// time are converted together, and the result is cached for all readers (Converted). Objects are stored in the kind's
+// storage version.
 package tree
 
 import (
@@ -17,8 +19,8 @@ import (
 	"github.com/millrace/millrace/internal/server/resource/decode"
 )
 
-// Converter converts objects, all of the same version, to another version of their kind. It may modify them. Results that failed are nil, and the
-// error is that of one of them.
+// Converter converts objects, all of the same version, to another version of their kind. It may modify them. Results
+// that failed are nil, and the error is that of one of them.
 type Converter interface {
 	Convert(ctx context.Context, objects []*unstructured.Unstructured, toVersion string) ([]*unstructured.Unstructured, error)
 }
@@ -31,15 +33,17 @@ type Options struct {
 	// Version is the version of the objects in memory, Storage that of stored objects.
 	Version, Storage, Kind string
 	Convert                Converter
-	// Refine completes a decoded object: it removes unknown fields, and sets defaults. Nil leaves objects as they are stored.
+	// Refine completes a decoded object: it removes unknown fields, and sets defaults. Nil leaves objects as they are
+	// stored.
 	Refine func(version string, object map[string]any) error
-	// Prune removes unknown fields from an object that was converted to a version. Defaults are those of the stored version alone. Nil removes nothing.
+	// Prune removes unknown fields from an object that was converted to a version. Defaults are those of the stored
+	// version alone. Nil removes nothing.
 	Prune func(version string, object map[string]any) error
-	// Whole reports whether Refine would change nothing in an object, given as text, and then whether the text is plain: written as Append writes it,
-	// without odd values. Nil means never.
+	// Whole reports whether Refine would change nothing in an object, given as text, and then whether the text is
+	// plain: written as Append writes it, without odd values. Nil means never.
 	Whole func(version string, text []byte) (whole, plain bool)
-	// Converted caches conversions, under an edition that stands for everything on which they depend. Nil converts each time, which is right for
-	// converters that call no webhook.
+	// Converted caches conversions, under an edition that stands for everything on which they depend. Nil converts each
+	// time, which is right for converters that call no webhook.
 	Converted *Converted
 	Edition   uint32
 }

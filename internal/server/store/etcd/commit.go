@@ -7,8 +7,9 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// A write that is in etcd's log need not be in its database at once. By default etcd commits ten times a second, each time with two syncs that delay
-// the syncs of the log. Here a commit happens when this much was written, or after this long.
+// A write that is in etcd's log need not be in its database at once. By default etcd commits ten times a second, each
+// time with two syncs that delay the syncs of the log. Here a commit happens when this much was written, or after this
+// long.
 const (
 	commitEvery  = 5 * time.Second
 	commitWrites = 1000

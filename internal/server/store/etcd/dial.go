@@ -23,13 +23,15 @@ import (
 type Options struct {
 	// Endpoints are URLs such as https://10.0.0.1:2379.
 	Endpoints []string
-	// Prefix is put in front of every key in the cluster; callers do not see it. It is not kube-apiserver's --etcd-prefix, which is part of the keys.
+	// Prefix is put in front of every key in the cluster; callers do not see it. It is not kube-apiserver's
+	// --etcd-prefix, which is part of the keys.
 	Prefix string
 	// CertFile and KeyFile hold the client's certificate. The servers' certificates are verified with CAFile.
 	CertFile, KeyFile, CAFile string
 	// DialTimeout is how long Dial tries to reach the cluster; zero means 20 seconds.
 	DialTimeout time.Duration
-	// RequestTimeout is how long a request may stay unanswered before it fails with store.ErrUnavailable; zero means 10 seconds.
+	// RequestTimeout is how long a request may stay unanswered before it fails with store.ErrUnavailable; zero means 10
+	// seconds.
 	RequestTimeout time.Duration
 	// KeepAlive is how often an idle connection is probed; zero means every 30 seconds.
 	KeepAlive time.Duration
@@ -39,7 +41,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Dial connects to a cluster and checks that it answers. While it does not answer, Dial logs that at once and again every few seconds.
+// Dial connects to a cluster and checks that it answers. While it does not answer, Dial logs that at once and again
+// every few seconds.
 func Dial(ctx context.Context, o Options) (*Store, error) {
 	o.DialTimeout = cmp.Or(o.DialTimeout, 20*time.Second)
 	o.RequestTimeout = cmp.Or(o.RequestTimeout, 10*time.Second)
@@ -140,7 +143,8 @@ func (s *Store) ask(ctx context.Context) error {
 	return err
 }
 
-// reason finds out why the servers do not answer. The etcd client does not say why it has no connection, so each address is tried without it.
+// reason finds out why the servers do not answer. The etcd client does not say why it has no connection, so each
+// address is tried without it.
 func (o Options) reason(ctx context.Context, err error) error {
 	config := &tls.Config{}
 	if secure(o) {

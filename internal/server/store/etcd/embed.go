@@ -28,8 +28,9 @@ type EmbedOptions struct {
 	Dir string
 	// QuotaBytes is the largest size of the database; beyond it writes fail with store.ErrNoSpace. Zero means 8 GiB.
 	QuotaBytes int64
-	// ReserveBytes is how much of the disk stays free. Below it writes fail with store.ErrNoSpace, before etcd meets a full disk and has to be
-	// restarted. Zero means 96 MiB, which is enough for two segments of the log and one growth of the database. A negative value turns the check off.
+	// ReserveBytes is how much of the disk stays free. Below it writes fail with store.ErrNoSpace, before etcd meets a
+	// full disk and has to be restarted. Zero means 96 MiB, which is enough for two segments of the log and one growth
+	// of the database. A negative value turns the check off.
 	ReserveBytes int64
 	// MaxRequestBytes is the largest write; zero means 1.5 MiB, etcd's default.
 	MaxRequestBytes uint
@@ -37,20 +38,20 @@ type EmbedOptions struct {
 	Logger *slog.Logger
 }
 
-// The member's address is written into a new data directory, but nothing listens there. It is etcd's default, so that etcd itself can be started on
-// the directory.
+// The member's address is written into a new data directory, but nothing listens there. It is etcd's default, so that
+// etcd itself can be started on the directory.
 const (
 	memberName = "default"
 	peerURL    = "http://127.0.0.1:2380"
 )
 
-// At each start etcd reads the segment of the log with the last snapshot twice, and it allocates two segments in advance. With etcd's default of 64
-// MB a start takes 0.5 s of CPU after some use, and an empty directory takes 128 MB. The size is a global variable of etcd, so it is set only when a
-// process first embeds an etcd.
+// At each start etcd reads the segment of the log with the last snapshot twice, and it allocates two segments in
+// advance. With etcd's default of 64 MB a start takes 0.5 s of CPU after some use, and an empty directory takes 128 MB.
+// The size is a global variable of etcd, so it is set only when a process first embeds an etcd.
 var useSmallSegments = sync.OnceFunc(func() { wal.SegmentSizeBytes = 16 << 20 })
 
-// Embed starts an etcd inside this process; it is ready for use when Embed returns. Embed fails if another process, or another store of this process,
-// uses the directory.
+// Embed starts an etcd inside this process; it is ready for use when Embed returns. Embed fails if another process, or
+// another store of this process, uses the directory.
 func Embed(ctx context.Context, o EmbedOptions) (*Store, error) {
 	useSmallSegments()
 	o.QuotaBytes = cmp.Or(o.QuotaBytes, 8<<30)
@@ -135,11 +136,13 @@ func serverConfig(o EmbedOptions, log *zap.Logger) (config.ServerConfig, error) 
 		Logger:              log,
 		ServerFeatureGate:   features.NewDefaultServerFeatureGate(memberName, log),
 		BcryptCost:          uint(bcrypt.DefaultCost),
-		// A single member has no use for heartbeats, so ticks are rare. Elections do not depend on them either: see lead.
+		// A single member has no use for heartbeats, so ticks are rare. Elections do not depend on them either: see
+		// lead.
 		TickMs:        100,
 		ElectionTicks: 2,
-		// There are no followers that need old entries, so none are kept in memory. The next start reads again, into memory, what was written since
-		// the last snapshot. A snapshot costs two writes of a few kilobytes, because the database is not part of it.
+		// There are no followers that need old entries, so none are kept in memory. The next start reads again, into
+		// memory, what was written since the last snapshot. A snapshot costs two writes of a few kilobytes, because the
+		// database is not part of it.
 		SnapshotCount:          1000,
 		SnapshotCatchUpEntries: 16,
 		MaxSnapFiles:           1,

@@ -15,7 +15,8 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 )
 
-// embedded is an etcd in this process. It outlives its members: when one fails, a new one is started on the same directory.
+// embedded is an etcd in this process. It outlives its members: when one fails, a new one is started on the same
+// directory.
 type embedded struct {
 	options EmbedOptions
 	lock    *os.File
@@ -57,7 +58,8 @@ func ask[T any](ctx context.Context, e *embedded, question func(*member) (T, err
 	return askMember(ctx, e.member(), question)
 }
 
-// askMember calls a function with a member. It returns as soon as the member fails, because the function may then never return.
+// askMember calls a function with a member. It returns as soon as the member fails, because the function may then never
+// return.
 func askMember[T any](ctx context.Context, m *member, question func(*member) (T, error)) (T, error) {
 	var none T
 	if err := m.enter(); err != nil {
@@ -103,7 +105,8 @@ func (e *embedded) txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, 
 	return resp, nil
 }
 
-// get reads without copying what is not yet in the database file. For one key that is fine: it blocks writers for a microsecond.
+// get reads without copying what is not yet in the database file. For one key that is fine: it blocks writers for a
+// microsecond.
 func (e *embedded) get(ctx context.Context, key string, _ bool) (*mvccpb.KeyValue, error) {
 	return ask(ctx, e, func(m *member) (*mvccpb.KeyValue, error) {
 		tx := m.kv.Read(mvcc.SharedBufReadTxMode, traceutil.TODO())
@@ -136,8 +139,9 @@ func (e *embedded) list(ctx context.Context, q query) (answer, error) {
 	})
 }
 
-// maxResidentBytes is how much of the database may be read before its pages are released. Without this a read of the whole database would take as
-// much memory again as the values decoded from it. For each page that is read, the kernel also maps the pages around it.
+// maxResidentBytes is how much of the database may be read before its pages are released. Without this a read of the
+// whole database would take as much memory again as the values decoded from it. For each page that is read, the kernel
+// also maps the pages around it.
 const maxResidentBytes = 8 << 20
 
 // noteRead counts the bytes of values that were read.
@@ -153,8 +157,8 @@ func (e *embedded) noteRead(m *member, kvs []*mvccpb.KeyValue) {
 	m.dropPages()
 }
 
-// dropScannedPages releases what scans have made resident. It waits for the end of all scans: otherwise the kernel would have to map the same pages again
-// and again.
+// dropScannedPages releases what scans have made resident. It waits for the end of all scans: otherwise the kernel
+// would have to map the same pages again and again.
 func (e *embedded) dropScannedPages() {
 	if e.scans.Load() > 0 || !e.scanned.Swap(false) {
 		return
@@ -166,7 +170,8 @@ func (e *embedded) dropScannedPages() {
 	})
 }
 
-// rangeEnd converts the end of a range for mvcc, where empty means that there is no end. In requests a zero byte means that.
+// rangeEnd converts the end of a range for mvcc, where empty means that there is no end. In requests a zero byte means
+// that.
 func rangeEnd(end []byte) []byte {
 	if len(end) == 1 && end[0] == 0 {
 		return []byte{}

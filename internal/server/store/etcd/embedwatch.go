@@ -13,8 +13,8 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 )
 
-// watch reads etcd's own watch stream. A separate goroutine, the pump, empties the stream while sink runs: etcd's channel holds 128 changes, and a
-// watch that lets it overflow pauses for 100 ms.
+// watch reads etcd's own watch stream. A separate goroutine, the pump, empties the stream while sink runs: etcd's
+// channel holds 128 changes, and a watch that lets it overflow pauses for 100 ms.
 func (e *embedded) watch(ctx context.Context, w *watcher) error {
 	in := newInbox()
 	m := e.member()
@@ -54,8 +54,9 @@ func (e *embedded) watch(ctx context.Context, w *watcher) error {
 	}
 }
 
-// awaitReadable waits until reads show a revision. etcd announces a write to its watchers just before the write's transaction ends, and reads of this
-// process do not go through raft, so for some microseconds a read can be older than an event.
+// awaitReadable waits until reads show a revision. etcd announces a write to its watchers just before the write's
+// transaction ends, and reads of this process do not go through raft, so for some microseconds a read can be older than
+// an event.
 func (m *member) awaitReadable(ctx context.Context, rev int64) error {
 	_, err := askMember(ctx, m, func(m *member) (struct{}, error) {
 		for m.readable() < rev {
@@ -141,8 +142,8 @@ func (m *member) closeStream(stream mvcc.WatchStream) {
 	}
 }
 
-// requestProgress returns at once. It may run after the stream was closed, which etcd tolerates, but not after etcd was closed, which etcd does not
-// tolerate.
+// requestProgress returns at once. It may run after the stream was closed, which etcd tolerates, but not after etcd was
+// closed, which etcd does not tolerate.
 func (m *member) requestProgress(stream mvcc.WatchStream, id mvcc.WatchID) {
 	if m.enter() != nil {
 		return
@@ -177,8 +178,8 @@ func (e *embedded) pump(ctx context.Context, m *member, stream mvcc.WatchStream,
 	}
 }
 
-// inbox holds what the pump has read and sink has not yet taken. It is bounded: when it is full the pump waits, and etcd keeps the rest in its
-// database.
+// inbox holds what the pump has read and sink has not yet taken. It is bounded: when it is full the pump waits, and
+// etcd keeps the rest in its database.
 type inbox struct {
 	mu     sync.Mutex
 	events []*mvccpb.Event
@@ -235,8 +236,8 @@ func (in *inbox) end(err error) {
 	signal(in.filled)
 }
 
-// take waits until there is something and takes everything. Events that came before the end are returned first, unless the caller itself ended the
-// watch.
+// take waits until there is something and takes everything. Events that came before the end are returned first, unless
+// the caller itself ended the watch.
 func (in *inbox) take() ([]*mvccpb.Event, int64, error) {
 	for {
 		in.mu.Lock()

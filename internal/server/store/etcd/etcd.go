@@ -1,11 +1,11 @@
 // Package etcd stores bytes in etcd: in an etcd that runs inside this process (Embed), or in a cluster (Dial).
 //
-// Both give every guarantee of package store; the conformance suite runs over both. Keys and values are stored unchanged, so that etcd's own tools
-// can read them.
+// Both give every guarantee of package store; the conformance suite runs over both. Keys and values are stored
+// unchanged, so that etcd's own tools can read them.
 //
-// The embedded etcd uses no port. It is a cluster of one member that is called directly: reads go to its key-value tree, writes to its log, which is
-// synced to disk before a write is acknowledged. Nobody else can write to it, so its own tree is always the newest state, and a linearizable read
-// needs no quorum.
+// The embedded etcd uses no port. It is a cluster of one member that is called directly: reads go to its key-value
+// tree, writes to its log, which is synced to disk before a write is acknowledged. Nobody else can write to it, so its
+// own tree is always the newest state, and a linearizable read needs no quorum.
 //
 // A caller may not assume that a write that failed with ErrUnavailable or with a context's error had no effect.
 package etcd
@@ -147,12 +147,13 @@ func (s *Store) checkUsable(ctx context.Context) error {
 	}
 }
 
-// progress makes idle watches report how far they are. By itself etcd reports that only every ten minutes. A watch is asked for its progress when the
-// store has reached a revision that the watch has not yet reported.
+// progress makes idle watches report how far they are. By itself etcd reports that only every ten minutes. A watch is
+// asked for its progress when the store has reached a revision that the watch has not yet reported.
 type progress struct {
 	newest atomic.Int64
 	poke   chan struct{}
-	// look returns the newest revision if that costs nothing, or is nil. It finds revisions that no caller made, such as an expired lease.
+	// look returns the newest revision if that costs nothing, or is nil. It finds revisions that no caller made, such
+	// as an expired lease.
 	look func() int64
 
 	mu       sync.Mutex

@@ -14,11 +14,11 @@ import (
 // closeTime is how long closing the files of a member may take: a write in progress has to return first.
 const closeTime = 2 * time.Second
 
-// takeFiles closes the files of a member that was abandoned. Such a member holds file locks, for which the next member would wait for ever, and it
-// must not write any more once the next one runs.
+// takeFiles closes the files of a member that was abandoned. Such a member holds file locks, for which the next member
+// would wait for ever, and it must not write any more once the next one runs.
 //
-// The files are closed through their os.File, never by descriptor number: by then the number may belong to a client's connection. A goroutine that
-// writes to such a file later, or is just writing, gets an error.
+// The files are closed through their os.File, never by descriptor number: by then the number may belong to a client's
+// connection. A goroutine that writes to such a file later, or is just writing, gets an error.
 func takeFiles(dir string, m *member) error {
 	err := databases.take(databaseFile(dir))
 	if m != nil && m.server != nil {
@@ -62,7 +62,8 @@ func stillOpen(dir string) (path string, open bool) {
 	return "", false
 }
 
-// removeSpare removes the spare segment of etcd's log. The goroutine that made it may hold it for ever; the next member makes its own.
+// removeSpare removes the spare segment of etcd's log. The goroutine that made it may hold it for ever; the next member
+// makes its own.
 func removeSpare(dir string) error {
 	spares, err := filepath.Glob(filepath.Join(dir, "member", "wal", "*.tmp"))
 	for _, spare := range spares {

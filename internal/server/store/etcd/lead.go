@@ -10,14 +10,16 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// starting lets only one store start at a time, because the raft status that lead reads is global: it belongs to the server made last.
+// starting lets only one store start at a time, because the raft status that lead reads is global: it belongs to the
+// server made last.
 var starting = make(chan struct{}, 1)
 
 // lead makes the only member the leader, and waits until that is in its log.
 //
-// Normally an election starts after the election timeout and a random delay. A cluster of one need not wait: the member tells itself to take over at
-// once, as a leaving leader would tell its successor. It does so only when raft has applied everything in its log, because raft must not read the log
-// while it is being truncated. If that cannot be known, the election timeout still applies.
+// Normally an election starts after the election timeout and a random delay. A cluster of one need not wait: the member
+// tells itself to take over at once, as a leaving leader would tell its successor. It does so only when raft has
+// applied everything in its log, because raft must not read the log while it is being truncated. If that cannot be
+// known, the election timeout still applies.
 func (m *member) lead(ctx context.Context) error {
 	id := uint64(m.server.MemberID())
 	timeoutNow := raftpb.MsgTimeoutNow

@@ -6,10 +6,12 @@ import (
 	"time"
 )
 
-// leases lets entries share leases, because there are thousands of entries and a lease is expensive. Entries with the same time to live that are
-// written within one window share a lease. The lease lasts longer by the width of the window, so no entry expires too early.
+// leases lets entries share leases, because there are thousands of entries and a lease is expensive. Entries with the
+// same time to live that are written within one window share a lease. The lease lasts longer by the width of the
+// window, so no entry expires too early.
 type leases struct {
-	// lock holds a token; the goroutine that took it may use current. It is a channel so that a caller can stop waiting when its context ends.
+	// lock holds a token; the goroutine that took it may use current. It is a channel so that a caller can stop waiting
+	// when its context ends.
 	lock    chan struct{}
 	current map[time.Duration]*lease
 }
@@ -21,8 +23,8 @@ type lease struct {
 	room  int       // how many more entries may join
 }
 
-// A window is a twentieth of the time to live, but at most a minute. The number of entries of a lease is bounded, because etcd deletes all of them in
-// one transaction.
+// A window is a twentieth of the time to live, but at most a minute. The number of entries of a lease is bounded,
+// because etcd deletes all of them in one transaction.
 const (
 	maxWindow  = time.Minute
 	leaseRoom  = 1000

@@ -11,7 +11,8 @@ import (
 // lockFile is locked in addition to etcd's own files. Etcd would wait for those silently; this lock fails at once.
 const lockFile = "lock"
 
-// lockDirectory creates the directory if needed and locks it for this store. The lock ends when the file is closed or the process ends.
+// lockDirectory creates the directory if needed and locks it for this store. The lock ends when the file is closed or
+// the process ends.
 func lockDirectory(dir string) (*os.File, error) {
 	if dir == "" {
 		return nil, errors.New("no data directory is given")

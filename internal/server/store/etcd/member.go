@@ -17,8 +17,9 @@ import (
 
 // member is one run of the embedded etcd: from its start until it is stopped or fails.
 //
-// On a fatal error, usually a failed write to its disk, etcd would end the process. Here only the goroutine that met the error ends, with all locks
-// that it holds, so calls of the member may hang from then on. Callers do not wait for them.
+// On a fatal error, usually a failed write to its disk, etcd would end the process. Here only the goroutine that met
+// the error ends, with all locks that it holds, so calls of the member may hang from then on. Callers do not wait for
+// them.
 type member struct {
 	log    *slog.Logger
 	server *etcdserver.EtcdServer

@@ -16,15 +16,16 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 )
 
-// Etcd exports neither its open files nor the options with which it opens them. This file reads unexported fields; tests check it against the version
-// of etcd in use.
+// Etcd exports neither its open files nor the options with which it opens them. This file reads unexported fields;
+// tests check it against the version of etcd in use.
 
 // databaseOptions are the options with which etcd opens its databases.
 //
 //go:linkname databaseOptions go.etcd.io/etcd/server/v3/storage/backend.boltOpenOptions
 var databaseOptions *bbolt.Options
 
-// restoreChunkKeys is how many keys, with their values, wait between two stages of a start. Etcd's own number is 10,000: 60 MB of pods.
+// restoreChunkKeys is how many keys, with their values, wait between two stages of a start. Etcd's own number is
+// 10,000: 60 MB of pods.
 //
 //go:linkname restoreChunkKeys go.etcd.io/etcd/server/v3/storage/mvcc.restoreChunkKeys
 var restoreChunkKeys int
@@ -34,8 +35,8 @@ var setDatabaseOptions = sync.OnceFunc(func() {
 	databaseOptions.OpenFile = databases.open
 	// Etcd's default flag would make all of a database of 600 MB resident at once: see dropPages.
 	databaseOptions.MmapFlags = 0
-	// By default etcd does not save the list of free pages and finds it at the next start by a walk through the whole database: half of the time of a
-	// start with 600 MB. The list is short, and commits are rare here.
+	// By default etcd does not save the list of free pages and finds it at the next start by a walk through the whole
+	// database: half of the time of a start with 600 MB. The list is short, and commits are rare here.
 	databaseOptions.NoFreelistSync = false
 	restoreChunkKeys = 256
 })

@@ -49,8 +49,9 @@ func TestTheNextStartDoesNotReadTheWholeDatabase(t *testing.T) {
 	}
 }
 
-// TestRevivalLeavesAllOtherFilesAlone makes members fail again and again, while other files that get the same descriptor numbers are opened and
-// closed. A call keeps each member from being stopped, so its files are closed while it has them, and it closes them once more when the call returns.
+// TestRevivalLeavesAllOtherFilesAlone makes members fail again and again, while other files that get the same
+// descriptor numbers are opened and closed. A call keeps each member from being stopped, so its files are closed while
+// it has them, and it closes them once more when the call returns.
 func TestRevivalLeavesAllOtherFilesAlone(t *testing.T) {
 	s, err := Embed(t.Context(), EmbedOptions{Dir: t.TempDir()})
 	if err != nil {

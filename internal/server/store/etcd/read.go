@@ -76,7 +76,8 @@ func (s *Store) entry(kv *mvccpb.KeyValue) store.Entry {
 	return store.Entry{Key: string(kv.Key[len(s.root):]), Value: kv.Value, Revision: store.Revision(kv.ModRevision)}
 }
 
-// after returns the first key behind all keys that begin with prefix. In etcd a zero byte means that there is no such key.
+// after returns the first key behind all keys that begin with prefix. In etcd a zero byte means that there is no such
+// key.
 func after(prefix string) []byte {
 	end := []byte(prefix)
 	for i := len(end) - 1; i >= 0; i-- {

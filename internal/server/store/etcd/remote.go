@@ -156,8 +156,8 @@ func (r *remote) close() error {
 	return nil
 }
 
-// sharedReads answers concurrent callers with few requests. A caller must not get the answer to a request that was sent before the call, because that
-// answer may lack writes that were acknowledged in between. It joins the next request.
+// sharedReads answers concurrent callers with few requests. A caller must not get the answer to a request that was sent
+// before the call, because that answer may lack writes that were acknowledged in between. It joins the next request.
 type sharedReads struct {
 	mu      sync.Mutex
 	running bool        // guarded by mu
@@ -170,17 +170,17 @@ type sharedRead struct {
 	err  error
 }
 
-func (t *sharedReads) ask(ctx context.Context, owner *sync.WaitGroup, question func() (int64, error)) (int64, error) {
-	t.mu.Lock()
-	if t.next == nil {
-		t.next = &sharedRead{done: make(chan struct{})}
+func (s *sharedReads) ask(ctx context.Context, owner *sync.WaitGroup, question func() (int64, error)) (int64, error) {
+	s.mu.Lock()
+	if s.next == nil {
+		s.next = &sharedRead{done: make(chan struct{})}
 	}
-	mine := t.next
-	if !t.running {
-		t.running = true
-		owner.Go(func() { t.run(question) })
+	mine := s.next
+	if !s.running {
+		s.running = true
+		owner.Go(func() { s.run(question) })
 	}
-	t.mu.Unlock()
+	s.mu.Unlock()
 	select {
 	case <-mine.done:
 		return mine.rev, mine.err
@@ -190,13 +190,13 @@ func (t *sharedReads) ask(ctx context.Context, owner *sync.WaitGroup, question f
 }
 
 // run sends requests as long as callers wait.
-func (t *sharedReads) run(question func() (int64, error)) {
+func (s *sharedReads) run(question func() (int64, error)) {
 	for {
-		t.mu.Lock()
-		now := t.next
-		t.next = nil
-		t.running = now != nil
-		t.mu.Unlock()
+		s.mu.Lock()
+		now := s.next
+		s.next = nil
+		s.running = now != nil
+		s.mu.Unlock()
 		if now == nil {
 			return
 		}

@@ -12,8 +12,8 @@ import (
 // A batch takes the events that have already arrived, up to this number.
 const remoteBatch = 5000
 
-// watch opens a client of its own, so that a request for progress concerns this watch only. When a connection or a leader is lost, the client
-// continues where it was.
+// watch opens a client of its own, so that a request for progress concerns this watch only. When a connection or a
+// leader is lost, the client continues where it was.
 func (r *remote) watch(ctx context.Context, w *watcher) error {
 	from, err := r.start(ctx, w.after)
 	if err != nil {
@@ -60,7 +60,8 @@ func (r *remote) watch(ctx context.Context, w *watcher) error {
 	}
 }
 
-// checkNotBack tells a member that lags, after the client has connected to it, from a cluster that was restored to a revision before reached.
+// checkNotBack tells a member that lags, after the client has connected to it, from a cluster that was restored to a
+// revision before reached.
 func (r *remote) checkNotBack(ctx context.Context, reached int64) error {
 	newest, err := r.revision(ctx)
 	if err == nil && newest < reached {
@@ -69,7 +70,8 @@ func (r *remote) checkNotBack(ctx context.Context, reached int64) error {
 	return err
 }
 
-// start finds the revision where a watch begins, and checks that it exists: etcd would wait for a future revision without an error.
+// start finds the revision where a watch begins, and checks that it exists: etcd would wait for a future revision
+// without an error.
 func (r *remote) start(ctx context.Context, after int64) (int64, error) {
 	newest, err := r.revision(ctx)
 	switch {
@@ -83,8 +85,8 @@ func (r *remote) start(ctx context.Context, after int64) (int64, error) {
 	return after, nil
 }
 
-// asker returns a function that requests progress without waiting until the request is sent, which can take long if there is no connection. Only one
-// request is in flight at a time.
+// asker returns a function that requests progress without waiting until the request is sent, which can take long if
+// there is no connection. Only one request is in flight at a time.
 func (r *remote) asker(ctx context.Context, watcher clientv3.Watcher) func() {
 	var asking atomic.Bool
 	return func() {
@@ -108,8 +110,8 @@ type received struct {
 	created bool
 }
 
-// nextBatch waits for a response and adds those that have already arrived. On an error it discards what it has: the watch ends, and the next one
-// begins after the last event that was delivered.
+// nextBatch waits for a response and adds those that have already arrived. On an error it discards what it has: the
+// watch ends, and the next one begins after the last event that was delivered.
 func nextBatch(ctx context.Context, responses clientv3.WatchChan) (received, error) {
 	var b received
 	select {
@@ -133,7 +135,7 @@ func nextBatch(ctx context.Context, responses clientv3.WatchChan) (received, err
 	return b, nil
 }
 
-func (b *received) add(ctx context.Context, r clientv3.WatchResponse, open bool) error {
+func (re *received) add(ctx context.Context, r clientv3.WatchResponse, open bool) error {
 	if err := r.Err(); err != nil {
 		return err
 	}
@@ -143,13 +145,13 @@ func (b *received) add(ctx context.Context, r clientv3.WatchResponse, open bool)
 		}
 		return store.ErrUnavailable
 	}
-	b.created = b.created || r.Created
+	re.created = re.created || r.Created
 	switch n := len(r.Events); {
 	case n > 0:
-		b.events = append(b.events, r.Events...)
-		b.rev = r.Events[n-1].Kv.ModRevision // the header's revision is ahead of it while the watch catches up
+		re.events = append(re.events, r.Events...)
+		re.rev = r.Events[n-1].Kv.ModRevision // the header's revision is ahead of it while the watch catches up
 	case r.IsProgressNotify():
-		b.rev = max(b.rev, r.Header.Revision)
+		re.rev = max(re.rev, r.Header.Revision)
 	}
 	return nil
 }

@@ -83,7 +83,8 @@ func (e *embedded) revive(old *member) bool {
 	}
 }
 
-// roomToStart says whether there is enough space that a start would not fail again: etcd allocates a segment of the log, and some more.
+// roomToStart says whether there is enough space that a start would not fail again: etcd allocates a segment of the
+// log, and some more.
 func (e *embedded) roomToStart() bool {
 	return freeBytes(e.options.Dir) > wal.SegmentSizeBytes+8<<20
 }

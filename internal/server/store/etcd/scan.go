@@ -19,8 +19,9 @@ import (
 	"github.com/millrace/millrace/internal/server/store"
 )
 
-// Scan implements store.Scanner for an embedded etcd. Etcd itself copies each value that it reads. A scan asks etcd only for the keys and their
-// revisions, which are in memory, and lends the values out of the pages of the database, on all processors at the same time.
+// Scan implements store.Scanner for an embedded etcd. Etcd itself copies each value that it reads. A scan asks etcd
+// only for the keys and their revisions, which are in memory, and lends the values out of the pages of the database, on
+// all processors at the same time.
 func (s *Store) Scan(ctx context.Context, prefix string, rev store.Revision, visit func([]store.Entry)) (store.Revision, error) {
 	e, ok := s.engine.(*embedded)
 	if !ok {
@@ -71,7 +72,8 @@ func (s *Store) scan(ctx context.Context, e *embedded, prefix string, rev int64,
 	return rev, nil
 }
 
-// scanPage is how many keys are read in one transaction of the database. While one is open, the space that is freed meanwhile cannot be used again.
+// scanPage is how many keys are read in one transaction of the database. While one is open, the space that is freed
+// meanwhile cannot be used again.
 const scanPage = 256
 
 // scan is a scan in progress. Its workers take page after page.
@@ -92,14 +94,15 @@ type scan struct {
 	visits sync.WaitGroup
 }
 
-// visitPage reads and visits the next page. It returns false if there is none or the scan has failed. If the member fails, it returns at once.
+// visitPage reads and visits the next page. It returns false if there is none or the scan has failed. If the member
+// fails, it returns at once.
 func (sc *scan) visitPage(ctx context.Context) (more bool) {
 	more, err := askMember(ctx, sc.member, func(m *member) (bool, error) {
 		if m.kv.Rev() < sc.rev {
 			return false, mvcc.ErrFutureRev
 		}
-		// The transaction begins before the keys are listed. If a compaction has removed something from the database by then, etcd knows it when it
-		// lists the keys, and refuses revisions that lack something.
+		// The transaction begins before the keys are listed. If a compaction has removed something from the database by
+		// then, etcd knows it when it lists the keys, and refuses revisions that lack something.
 		tx := m.server.Backend().ConcurrentReadTx()
 		tx.RLock()
 		defer tx.RUnlock()
@@ -157,11 +160,12 @@ func (sc *scan) nextKeys(m *member) ([]*mvccpb.KeyValue, error) {
 	return r.KVs, nil
 }
 
-// nearby is how far apart the revisions of two keys may be so that all revisions in between are read as well: that costs less than another search.
+// nearby is how far apart the revisions of two keys may be so that all revisions in between are read as well: that
+// costs less than another search.
 const nearby = 8
 
-// readEntries reads the values of keys. They are parts of the database, and valid until the transaction ends. The database is ordered by revision. Keys
-// that are neighbours were mostly written one after the other.
+// readEntries reads the values of keys. They are parts of the database, and valid until the transaction ends. The
+// database is ordered by revision. Keys that are neighbours were mostly written one after the other.
 func readEntries(tx backend.ReadTx, keys []*mvccpb.KeyValue, root int) ([]store.Entry, error) {
 	order, entries := make([]int, len(keys)), make([]store.Entry, len(keys))
 	for i, kv := range keys {
@@ -220,7 +224,8 @@ const (
 	fieldValue = 5
 )
 
-// parseKeyValue returns the key and the value of an encoded mvccpb.KeyValue, as parts of text. An empty value is not nil.
+// parseKeyValue returns the key and the value of an encoded mvccpb.KeyValue, as parts of text. An empty value is not
+// nil.
 func parseKeyValue(text []byte) (key, value []byte, err error) {
 	value = []byte{}
 	s := protobuf.Scan(text)

@@ -14,7 +14,8 @@ func put(key, value string) *pb.RequestOp {
 	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte(key), Value: []byte(value)}}}
 }
 
-// TestKeysOfOneTransactionAreScannedWithTheirOwnValues writes as other programs may have: a transaction gives all its keys one revision.
+// TestKeysOfOneTransactionAreScannedWithTheirOwnValues writes as other programs may have: a transaction gives all its
+// keys one revision.
 func TestKeysOfOneTransactionAreScannedWithTheirOwnValues(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -102,7 +103,8 @@ func TestScanOfAMemberThatFailsEnds(t *testing.T) {
 // keysOfEtcd is the number before this package has changed it.
 var keysOfEtcd = restoreChunkKeys
 
-// TestStartsReadInSmallSteps: if etcd no longer has the variable, the name stands for one that nobody uses and that begins with zero.
+// TestStartsReadInSmallSteps: if etcd no longer has the variable, the name stands for one that nobody uses and that
+// begins with zero.
 func TestStartsReadInSmallSteps(t *testing.T) {
 	setDatabaseOptions()
 	if keysOfEtcd != 10_000 || restoreChunkKeys >= keysOfEtcd {

@@ -14,7 +14,8 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 )
 
-// How often the free space on the disk is checked, and pages that scans have read are released. In that time less can be written than the reserve.
+// How often the free space on the disk is checked, and pages that scans have read are released. In that time less can
+// be written than the reserve.
 const diskInterval = time.Second
 
 // roomFor refuses writes that need space when there is none. Deletions are allowed, because they free space.
@@ -40,8 +41,9 @@ func (e *embedded) noteFull(m *member, err error) error {
 	return err
 }
 
-// keepSpace checks the disk, commits the database, and clears etcd's NOSPACE alarm when there is space again. Etcd does neither: it ends the process
-// when the disk is full, and its alarm stays until a client clears it. keepSpace returns when the member has ended.
+// keepSpace checks the disk, commits the database, and clears etcd's NOSPACE alarm when there is space again. Etcd does
+// neither: it ends the process when the disk is full, and its alarm stays until a client clears it. keepSpace returns
+// when the member has ended.
 func (e *embedded) keepSpace(m *member) {
 	disk := time.NewTicker(diskInterval)
 	defer disk.Stop()
@@ -96,8 +98,8 @@ func freeBytes(dir string) int64 {
 	return int64(fs.Bavail) * int64(fs.Bsize)
 }
 
-// regain compacts and defragments the database, and clears the alarm if the database is then well below its quota. All history is lost: clients that
-// were reading it start again, which is better than a store that cannot be written.
+// regain compacts and defragments the database, and clears the alarm if the database is then well below its quota. All
+// history is lost: clients that were reading it start again, which is better than a store that cannot be written.
 func (e *embedded) regain(m *member, rev int64) error {
 	ctx := context.Background()
 	if err := e.compactWholly(ctx, m, rev); err != nil {
@@ -130,8 +132,8 @@ func (e *embedded) regain(m *member, rev int64) error {
 	return nil
 }
 
-// compactWholly waits until the history is removed from the database. Etcd does not end that wait when it is stopped in between, so the goroutine
-// that waits is then left behind.
+// compactWholly waits until the history is removed from the database. Etcd does not end that wait when it is stopped in
+// between, so the goroutine that waits is then left behind.
 func (e *embedded) compactWholly(ctx context.Context, m *member, rev int64) error {
 	done := make(chan error, 1)
 	go func() {

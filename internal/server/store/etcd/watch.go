@@ -17,7 +17,8 @@ type watcher struct {
 	sink   func(store.Batch) error
 	sunk   error // the error that sink returned
 
-	// request asks etcd to report how far the watch is, without waiting for the answer. The engine sets it and then calls placed.
+	// request asks etcd to report how far the watch is, without waiting for the answer. The engine sets it and then
+	// calls placed.
 	request func()
 	placed  func()
 	// reached is the newest revision that was passed to sink.

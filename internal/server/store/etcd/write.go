@@ -60,8 +60,8 @@ func (s *Store) Delete(ctx context.Context, key string, expect store.Revision) (
 	return store.Revision(r.Header.Revision), nil
 }
 
-// put writes a key whose revision is expect; zero means that the key does not exist. If the transaction fails, it reads the key, unless that is known
-// already.
+// put writes a key whose revision is expect; zero means that the key does not exist. If the transaction fails, it reads
+// the key, unless that is known already.
 func (s *Store) put(ctx context.Context, key string, value []byte, expect store.Revision, ttl time.Duration, conditions []store.Condition) (*pb.TxnResponse, error) {
 	k := []byte(s.root + key)
 	put := &pb.PutRequest{Key: k, Value: value}

@@ -13,8 +13,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// newZap makes the logger that etcd needs. A fatal error is passed to fail and ends only the goroutine, not the process: the rest of the program can
-// go on without its store.
+// newZap makes the logger that etcd needs. A fatal error is passed to fail and ends only the goroutine, not the
+// process: the rest of the program can go on without its store.
 func newZap(b *bridge, fail func(error), more ...zap.Option) *zap.Logger {
 	return zap.New(b, append(more,
 		zap.WithFatalHook(ending{fail}),
@@ -72,17 +72,17 @@ func (b *bridge) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	return nil
 }
 
-// When a member starts, it publishes its name through its own log. After a kill -9 it has to apply its log first, and until then etcd refuses the
-// publication and tries again at once, with a warning each time: a thousand of them, which slow down the work that it waits for. So the logger delays
-// this message, and drops it.
+// When a member starts, it publishes its name through its own log. After a kill -9 it has to apply its log first, and
+// until then etcd refuses the publication and tries again at once, with a warning each time: a thousand of them, which
+// slow down the work that it waits for. So the logger delays this message, and drops it.
 const (
 	publishing   = "failed to publish local member to cluster through raft"
 	publishPause = 5 * time.Millisecond
 )
 
-// isIrrelevant says whether a message does not apply here. Raft warns about elections among several members. Etcd wants a directory that others
-// cannot read, although its files are unreadable for them anyway. Etcd also asks a new directory for its storage version before the first entry has
-// set it, and does so again later.
+// isIrrelevant says whether a message does not apply here. Raft warns about elections among several members. Etcd wants
+// a directory that others cannot read, although its files are unreadable for them anyway. Etcd also asks a new
+// directory for its storage version before the first entry has set it, and does so again later.
 func isIrrelevant(e zapcore.Entry) bool {
 	switch e.Message {
 	case "Failed to detect schema version", "failed to update storage version":

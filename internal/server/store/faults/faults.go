@@ -1,7 +1,8 @@
 // Package faults makes a store fail on purpose, for tests.
 //
-// Wrap puts a layer around any store. Rules say which calls fail, hang or answer late; Cut ends watches, and Hold stops them from delivering. A store
-// without rules behaves as the one inside. An injected error never hides an event or an acknowledged write.
+// Wrap puts a layer around any store. Rules say which calls fail, hang or answer late; Cut ends watches, and Hold stops
+// them from delivering. A store without rules behaves as the one inside. An injected error never hides an event or an
+// acknowledged write.
 package faults
 
 import (
@@ -41,7 +42,8 @@ type Rule struct {
 	Prefix string
 	// Err is returned instead of the call's answer.
 	Err error
-	// Done says that the call takes effect before Err is returned, as when a connection is lost after the request was received.
+	// Done says that the call takes effect before Err is returned, as when a connection is lost after the request was
+	// received.
 	Done bool
 	// Delay is added before the call; if the call's context ends, so does the delay.
 	Delay time.Duration
@@ -110,8 +112,8 @@ func (s *Store) Calls(ops Op) int {
 	return n
 }
 
-// apply finds the rule for a call, and delays or blocks it as the rule says. It returns the error to answer with, and whether the call must take
-// effect first.
+// apply finds the rule for a call, and delays or blocks it as the rule says. It returns the error to answer with, and
+// whether the call must take effect first.
 func (s *Store) apply(ctx context.Context, op Op, key string) (done bool, err error) {
 	r := s.match(op, key)
 	if r == nil {

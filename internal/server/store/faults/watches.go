@@ -52,7 +52,8 @@ func (s *Store) Watches() int {
 	return len(s.watches)
 }
 
-// Cut ends all running watches with the given reason, such as store.ErrUnavailable or store.ErrCompacted. New watches are not affected.
+// Cut ends all running watches with the given reason, such as store.ErrUnavailable or store.ErrCompacted. New watches
+// are not affected.
 func (s *Store) Cut(reason error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,21 +2,26 @@
 //
 // It keeps every guarantee of package store, for one process on one machine whose objects fit into its memory:
 //
-//   - Durable. A write is answered, and seen by anybody, when its record is on the disk (fdatasync). All writes that wait meanwhile are
-//     one record: they share its checksum and its sync.
-//   - Whole. What a kill or a power failure has cut off at the end of the log was never acknowledged, and is cut away. A record that is broken
-//     anywhere else is an error that names the file and the place: nothing after it is believed, and nothing is changed.
+//   - Durable. A write is answered, and seen by anybody, when its record is on the disk (fdatasync). All writes that
+//     wait meanwhile are one record: they share its checksum and its sync.
+//   - Whole. What a kill or a power failure has cut off at the end of the log was never acknowledged, and is cut away.
+//     A record that is broken anywhere else is an error that names the file and the place: nothing after it is
+//     believed, and nothing is changed.
 //   - Alone. A directory serves one store at a time.
-//   - Lost is lost. After a sync that failed nobody knows what is on the disk, and another sync would not tell. So all later writes fail,
-//     and Options.Lost is told; only a new start, which reads the log, can go on. What is read meanwhile is on the disk.
-//   - A full disk refuses writes that need space with store.ErrNoSpace, and lets deletes through. Writes go on when there is space again.
+//   - Lost is lost. After a sync that failed nobody knows what is on the disk, and another sync would not tell. So all
+//     later writes fail, and Options.Lost is told; only a new start, which reads the log, can go on. What is read
+//     meanwhile is on the disk.
+//   - A full disk refuses writes that need space with store.ErrNoSpace, and lets deletes through. Writes go on when
+//     there is space again.
 //
 // # Files
 //
-// A directory has segments (REVISION.log) and snapshots (REVISION.snapshot), named by the first revision that a segment may have, and the revision whose
-// state a snapshot shows. Both begin with a magic line and consist of records: length, CRC-32C, and a body, compressed with zstd, of changes.
-// Segments are preallocated, so that a sync need not write their length. A start reads the newest snapshot and the segments after it. Snapshots
-// are made aside from a frozen tree, which stops nobody, renamed when they are whole, and make older files superfluous.
+// A directory has segments (REVISION.log) and snapshots (REVISION.snapshot), named by the first revision that a segment
+// may have, and the revision whose state a snapshot shows. Both begin with a magic line and consist of records: length,
+// CRC-32C, and a body, compressed with zstd, of changes. Segments are preallocated, so that a sync need not write their
+// length. A start reads the newest snapshot and the segments after it. Snapshots are made aside from a frozen tree,
+// which stops nobody, renamed when they are whole, and make older files superfluous.
 //
-// It does not do what needs several machines: there is no replication, and no other process reads it. Several servers share an etcd.
+// It does not do what needs several machines: there is no replication, and no other process reads it. Several servers
+// share an etcd.
 package journal

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/internal/server/store"
 )
 
-// A record is a header of two numbers (the length of the body and its CRC-32C, little-endian) and the body: a byte that tells whether the
-// rest is compressed, and the changes. A length of zero is the end: nothing has been written there.
+// A record is a header of two numbers (the length of the body and its CRC-32C, little-endian) and the body: a byte that
+// tells whether the rest is compressed, and the changes. A length of zero is the end: nothing has been written there.
 const (
 	headerBytes   = 8
 	maxBodyBytes  = 64 << 20

@@ -51,7 +51,8 @@ type segment struct {
 	size int64 // preallocated
 }
 
-// newSegment makes the segment that begins with a revision. If there is not enough space, the error is store.ErrNoSpace, and there is no file.
+// newSegment makes the segment that begins with a revision. If there is not enough space, the error is
+// store.ErrNoSpace, and there is no file.
 func newSegment(dir string, first store.Revision, size int64) (*segment, error) {
 	path := filepath.Join(dir, fileName(first, segmentSuffix))
 	f, err := os.OpenFile(path+temporarySuffix, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -83,8 +84,8 @@ func (s *segment) fill() error {
 	return s.file.Sync()
 }
 
-// openSegment opens a segment that has been read up to a place, to append to it. What is behind that place was never acknowledged, and is
-// overwritten with zeros, so that a later reader does not take the rest of it for a record.
+// openSegment opens a segment that has been read up to a place, to append to it. What is behind that place was never
+// acknowledged, and is overwritten with zeros, so that a later reader does not take the rest of it for a record.
 func openSegment(path string, at, size int64) (*segment, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

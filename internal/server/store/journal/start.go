@@ -55,8 +55,8 @@ func (s *Store) removeTemporary() error {
 	return err
 }
 
-// replay applies the changes of a segment after rev, and advances it. Only the last segment may end in the middle of a record, and is returned
-// to be written to.
+// replay applies the changes of a segment after rev, and advances it. Only the last segment may end in the middle of a
+// record, and is returned to be written to.
 func (s *Store) replay(first store.Revision, rev *store.Revision, last bool) (*segment, error) {
 	path := filepath.Join(s.options.Dir, fileName(first, segmentSuffix))
 	b, err := readFile(path)
@@ -102,7 +102,8 @@ func (s *Store) take(changes []change, rev *store.Revision) error {
 	return s.state.Apply(missing)
 }
 
-// anyRecordIn reports whether a whole record follows somewhere, whose changes come after rev. Then the broken one before it was acknowledged.
+// anyRecordIn reports whether a whole record follows somewhere, whose changes come after rev. Then the broken one
+// before it was acknowledged.
 func (s *Store) anyRecordIn(b []byte, rev store.Revision) bool {
 	for at := range b {
 		if changes, _, err := s.codec.read(b[at:]); err == nil && len(changes) > 0 && changes[0].revision > rev {

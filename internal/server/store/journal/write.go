@@ -126,8 +126,8 @@ func (s *Store) refuseLocked() {
 	s.waiting = nil
 }
 
-// group takes the writes that are made together, in their order. Each is checked against the state before the group, so a write waits for
-// the next group if one before it changes its key, or a key that it needs.
+// group takes the writes that are made together, in their order. Each is checked against the state before the group, so
+// a write waits for the next group if one before it changes its key, or a key that it needs.
 func (s *Store) group() []*write {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,7 +244,8 @@ func (s *Store) log(group []*write, rev store.Revision, deletes bool) error {
 	return nil
 }
 
-// makeRoom begins another segment if a record does not fit into this one. On a full disk a record of deletes may use what is reserved for them.
+// makeRoom begins another segment if a record does not fit into this one. On a full disk a record of deletes may use
+// what is reserved for them.
 func (s *Store) makeRoom(first store.Revision, bytes int, deletes bool) error {
 	if s.segment.room(bytes, false) {
 		s.setFull(nil)

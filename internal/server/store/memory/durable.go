@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/internal/server/store"
 )
 
-// What follows is for a store that makes changes durable before anybody sees them, and keeps its state here: it decides by Check, writes the
-// change down, and lets Apply show it. Between the two nothing else may change the state.
+// What follows is for a store that makes changes durable before anybody sees them, and keeps its state here: it decides
+// by Check, writes the change down, and lets Apply show it. Between the two nothing else may change the state.
 
 // Change is a change of one key.
 type Change struct {
@@ -49,7 +49,8 @@ func (s *Store) CheckExpected(key string, expect store.Revision) error {
 	return err
 }
 
-// Apply makes changes that have been checked, each under the next revision. It keeps the values. A key that is deleted must be there.
+// Apply makes changes that have been checked, each under the next revision. It keeps the values. A key that is deleted
+// must be there.
 func (s *Store) Apply(changes []Change) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,8 +106,8 @@ func (s *Store) Expiring(visit func(key string, at time.Time)) {
 // MaxValueBytes returns the size of the largest value.
 func (s *Store) MaxValueBytes() int { return s.options.MaxValueBytes }
 
-// Each calls begin with the present revision, and then visit for the entries of its state by ascending key, until one returns an error. Nobody
-// waits for it.
+// Each calls begin with the present revision, and then visit for the entries of its state by ascending key, until one
+// returns an error. Nobody waits for it.
 func (s *Store) Each(ctx context.Context, begin func(store.Revision) error, visit func(store.Entry) error) error {
 	v, err := s.viewAt(ctx, 0)
 	if err != nil {

@@ -12,8 +12,8 @@ type change struct {
 	now     *item
 	before  *item // the previous value of the key; nil if the key did not exist
 	deleted bool
-	// next is nil at the end of the list. A change whose next is itself has been cut off: the changes after it may be forgotten, and a cursor that
-	// stands on it cannot go on. So a slow cursor keeps no old changes in memory.
+	// next is nil at the end of the list. A change whose next is itself has been cut off: the changes after it may be
+	// forgotten, and a cursor that stands on it cannot go on. So a slow cursor keeps no old changes in memory.
 	next atomic.Pointer[change]
 }
 

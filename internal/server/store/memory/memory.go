@@ -1,11 +1,12 @@
 // Package memory is a store that lives as long as its process.
 //
-// It keeps every guarantee of package store except durability. It runs no goroutine: a store is a tree, a list of changes and, only while there are
-// entries that expire, one timer.
+// It keeps every guarantee of package store except durability. It runs no goroutine: a store is a tree, a list of
+// changes and, only while there are entries that expire, one timer.
 //
-// The state is a copy-on-write tree, so a List works on a snapshot and holds no lock while it reads. The past is the list of changes: an older state
-// is the current one with the later changes undone. A watch is a cursor into that list. Compact and Options bound what is remembered; a cursor that
-// falls behind the bound gets ErrCompacted and keeps nothing alive.
+// The state is a copy-on-write tree, so a List works on a snapshot and holds no lock while it reads. The past is the
+// list of changes: an older state is the current one with the later changes undone. A watch is a cursor into that list.
+// Compact and Options bound what is remembered; a cursor that falls behind the bound gets ErrCompacted and keeps
+// nothing alive.
 package memory
 
 import (
@@ -23,13 +24,13 @@ import (
 type Options struct {
 	// HistoryEvents is the maximum number of changes that are remembered; zero means 100,000.
 	HistoryEvents int
-	// HistoryBytes is the maximum number of bytes of keys and values in remembered changes. The newest few changes are kept in any case. Zero means
-	// 64 MiB.
+	// HistoryBytes is the maximum number of bytes of keys and values in remembered changes. The newest few changes are
+	// kept in any case. Zero means 64 MiB.
 	HistoryBytes int64
 	// MaxValueBytes is the largest value; zero means 1.5 MiB, which is etcd's limit for a request.
 	MaxValueBytes int
-	// Expired, if set, is called when an entry has expired at a revision, and has to delete it; it must not block or call the store. nil means that
-	// the store deletes it.
+	// Expired, if set, is called when an entry has expired at a revision, and has to delete it; it must not block or
+	// call the store. nil means that the store deletes it.
 	Expired func(key string, rev store.Revision)
 }
 

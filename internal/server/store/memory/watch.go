@@ -8,7 +8,8 @@ import (
 	"github.com/millrace/millrace/internal/server/store"
 )
 
-// A batch ends after this many events or bytes, so that a watcher that is far behind need not wait until all events are collected.
+// A batch ends after this many events or bytes, so that a watcher that is far behind need not wait until all events are
+// collected.
 const (
 	maxBatchEvents = 1000
 	maxBatchBytes  = 4 << 20

@@ -10,8 +10,9 @@ import (
 	"github.com/millrace/millrace/internal/server/store"
 )
 
-// LateLog is a store whose watches deliver late: by a delay, or not before a hold ends. Its reads and writes are as fast as ever, so whoever decides by
-// what a watch has delivered decides by an old state. Nothing is lost, and the order stays.
+// LateLog is a store whose watches deliver late: by a delay, or not before a hold ends. Its reads and writes are as
+// fast as ever, so whoever decides by what a watch has delivered decides by an old state. Nothing is lost, and the
+// order stays.
 //
 // Several servers on one store each get a LateLog of their own: then one can be behind while the others are not.
 type LateLog struct {
@@ -32,7 +33,8 @@ func (l *LateLog) Delay(by time.Duration) {
 	l.delay = by
 }
 
-// Hold keeps back all that watches have not delivered yet, until release is called. Of two holds, the earlier one ends when the later one begins.
+// Hold keeps back all that watches have not delivered yet, until release is called. Of two holds, the earlier one ends
+// when the later one begins.
 func (l *LateLog) Hold() (release func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,59 +127,60 @@ type lateBatch struct {
 	due time.Time
 }
 
-func (q *lateBatches) add(b store.Batch, due time.Time) {
-	q.mu.Lock()
-	q.all = append(q.all, lateBatch{b, due})
-	q.mu.Unlock()
-	q.wake()
+func (lb *lateBatches) add(b store.Batch, due time.Time) {
+	lb.mu.Lock()
+	lb.all = append(lb.all, lateBatch{b, due})
+	lb.mu.Unlock()
+	lb.wake()
 }
 
 // end lets deliver return after what has arrived by now.
-func (q *lateBatches) end() {
-	q.mu.Lock()
-	q.ended = true
-	q.mu.Unlock()
-	q.wake()
+func (lb *lateBatches) end() {
+	lb.mu.Lock()
+	lb.ended = true
+	lb.mu.Unlock()
+	lb.wake()
 }
 
-func (q *lateBatches) wake() {
+func (lb *lateBatches) wake() {
 	select {
-	case q.arrived <- struct{}{}:
+	case lb.arrived <- struct{}{}:
 	default:
 	}
 }
 
-// deliver passes the batches on when they are due. It returns why it has stopped: an error of the sink, the end of ctx, or nil after the last batch.
-func (q *lateBatches) deliver(ctx context.Context, l *LateLog, sink func(store.Batch) error) error {
+// deliver passes the batches on when they are due. It returns why it has stopped: an error of the sink, the end of ctx,
+// or nil after the last batch.
+func (lb *lateBatches) deliver(ctx context.Context, l *LateLog, sink func(store.Batch) error) error {
 	for {
-		next, ended := q.next()
+		next, ended := lb.next()
 		switch {
 		case next != nil:
 			if err := l.wait(ctx, next.due); err != nil {
 				return err
 			}
-			if q.refused = sink(next.Batch); q.refused != nil {
-				return q.refused
+			if lb.refused = sink(next.Batch); lb.refused != nil {
+				return lb.refused
 			}
 			continue
 		case ended:
 			return nil
 		}
 		select {
-		case <-q.arrived:
+		case <-lb.arrived:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-func (q *lateBatches) next() (*lateBatch, bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.all) == 0 {
-		return nil, q.ended
+func (lb *lateBatches) next() (*lateBatch, bool) {
+	lb.mu.Lock()
+	defer lb.mu.Unlock()
+	if len(lb.all) == 0 {
+		return nil, lb.ended
 	}
-	next := q.all[0]
-	q.all = q.all[1:]
+	next := lb.all[0]
+	lb.all = lb.all[1:]
 	return &next, false
 }

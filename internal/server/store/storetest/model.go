@@ -93,7 +93,8 @@ func (m *model) delete(key string) {
 	}
 }
 
-// guess returns the entry of a key, a revision to expect of it, mostly the right one, and the error that this must lead to.
+// guess returns the entry of a key, a revision to expect of it, mostly the right one, and the error that this must lead
+// to.
 func (m *model) guess(key string) (store.Entry, store.Revision, error) {
 	old, exists := m.now[key]
 	switch {

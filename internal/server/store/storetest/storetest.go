@@ -1,7 +1,8 @@
 // Package storetest is the conformance suite of package store.
 //
-// Run checks an implementation of store.Store against the guarantees of package store, with one subtest for each, under the name that it has there.
-// RunDurable does the same for what must survive the process. The tests of an implementation call both, or only Run if it does not keep data.
+// Run checks an implementation of store.Store against the guarantees of package store, with one subtest for each, under
+// the name that it has there. RunDurable does the same for what must survive the process. The tests of an
+// implementation call both, or only Run if it does not keep data.
 package storetest
 
 import (
@@ -61,7 +62,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	}
 }
 
-// RunDurable checks that acknowledged writes are there after the store was closed and opened again in the same directory.
+// RunDurable checks that acknowledged writes are there after the store was closed and opened again in the same
+// directory.
 func RunDurable(t *testing.T, open func(t *testing.T, dir string) store.Store) {
 	t.Run("Durable", func(t *testing.T) {
 		for _, c := range durableChecks {

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/internal/server/store"
 )
 
-// watching is a running watch. With each batch it checks what holds for every watch: events come in order, no event comes twice, and no batch
-// contradicts an earlier one.
+// watching is a running watch. With each batch it checks what holds for every watch: events come in order, no event
+// comes twice, and no batch contradicts an earlier one.
 type watching struct {
 	t      *testing.T
 	cancel context.CancelFunc

@@ -1,7 +1,7 @@
 package answer
 
-// chunk is how much of a long response is buffered before it is written: large enough that the connection's own cost of a write does not matter,
-// small enough that many such responses at a time need little memory.
+// chunk is how much of a long response is buffered before it is written: large enough that the connection's own cost of
+// a write does not matter, small enough that many such responses at a time need little memory.
 const chunk = 256 << 10
 
 // chunked buffers a response and sends it in chunks.

@@ -63,7 +63,8 @@ func (a *Answer) decode(o *watchcache.Object) (resource.Object, error) {
 	return obj, nil
 }
 
-// internal wraps an error that no client has caused. An API error is returned unchanged: a conversion may fail with one.
+// internal wraps an error that no client has caused. An API error is returned unchanged: a conversion may fail with
+// one.
 func internal(err error) error {
 	var known apierrors.APIStatus
 	if errors.As(err, &known) {

@@ -18,45 +18,45 @@ type Response struct {
 	Copy io.Writer
 }
 
-func (w *Response) begin(code int) {
-	if w.Code != 0 {
+func (r *Response) begin(code int) {
+	if r.Code != 0 {
 		return
 	}
-	w.Code = code
-	if w.Started != nil {
-		w.Started(code)
+	r.Code = code
+	if r.Started != nil {
+		r.Started(code)
 	}
 }
 
-func (w *Response) WriteHeader(code int) {
-	w.begin(code)
-	w.ResponseWriter.WriteHeader(code)
+func (r *Response) WriteHeader(code int) {
+	r.begin(code)
+	r.ResponseWriter.WriteHeader(code)
 }
 
-func (w *Response) Write(b []byte) (int, error) {
-	w.begin(http.StatusOK)
-	n, err := w.ResponseWriter.Write(b)
-	w.Bytes += int64(n)
-	if w.Copy != nil {
-		_, _ = w.Copy.Write(b[:n])
+func (r *Response) Write(b []byte) (int, error) {
+	r.begin(http.StatusOK)
+	n, err := r.ResponseWriter.Write(b)
+	r.Bytes += int64(n)
+	if r.Copy != nil {
+		_, _ = r.Copy.Write(b[:n])
 	}
 	return n, err
 }
 
 // Unwrap gives http.ResponseController access to the connection.
-func (w *Response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (r *Response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 // Hijack records that the connection now uses another protocol.
-func (w *Response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, buffered, err := http.NewResponseController(w.ResponseWriter).Hijack()
+func (r *Response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := http.NewResponseController(r.ResponseWriter).Hijack()
 	if err == nil {
-		w.begin(http.StatusSwitchingProtocols)
+		r.begin(http.StatusSwitchingProtocols)
 	}
 	return conn, buffered, err
 }
 
-func (w *Response) Flush() {
-	if f, ok := w.ResponseWriter.(http.Flusher); ok {
+func (r *Response) Flush() {
+	if f, ok := r.ResponseWriter.(http.Flusher); ok {
 		f.Flush()
 	}
 }

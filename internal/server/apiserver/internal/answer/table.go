@@ -46,7 +46,8 @@ func (a *Answer) sendTable(l *registry.List) error {
 	return a.Send(http.StatusOK, table, TableGVK)
 }
 
-// sendTableRows sends a table row by row. The cells are computed for each response, because some change with time; the metadata is a shared form.
+// sendTableRows sends a table row by row. The cells are computed for each response, because some change with time; the
+// metadata is a shared form.
 func (a *Answer) sendTableRows(l *registry.List) error {
 	out := a.newChunked()
 	defer out.end()

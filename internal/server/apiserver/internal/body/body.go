@@ -40,7 +40,7 @@ type Reader struct {
 }
 
 // Read reads a body of bounded size in one of the known formats.
-func (l Reader) Read(w http.ResponseWriter, r *http.Request) (Body, error) {
+func (re Reader) Read(w http.ResponseWriter, r *http.Request) (Body, error) {
 	b := Body{}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
@@ -55,33 +55,33 @@ func (l Reader) Read(w http.ResponseWriter, r *http.Request) (Body, error) {
 	default:
 		return b, status.UnsupportedMediaType(unknownMedia)
 	}
-	b.Bytes, err = l.ReadBytes(w, r)
+	b.Bytes, err = re.ReadBytes(w, r)
 	return b, err
 }
 
 const unknownMedia = "the body of the request was in an unknown format - accepted media types include: " + negotiate.ObjectTypes
 
-func (l Reader) ReadBytes(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+func (re Reader) ReadBytes(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.ContentLength != 0 {
 		// A body that arrives slowly would occupy a seat. A request without a connection has no deadline.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(l.Timeout))
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(re.Timeout))
 	}
-	var in io.Reader = http.MaxBytesReader(w, r.Body, l.MaxBytes)
+	var in io.Reader = http.MaxBytesReader(w, r.Body, re.MaxBytes)
 	if r.Header.Get("Content-Encoding") == "gzip" {
 		z, err := gzip.NewReader(in)
 		if err != nil {
 			return nil, apierrors.NewBadRequest("the body is not gzip: " + err.Error())
 		}
-		in = io.LimitReader(z, l.MaxBytes+1)
+		in = io.LimitReader(z, re.MaxBytes+1)
 	}
-	if n := r.ContentLength; n > 0 && n <= l.MaxBytes && r.Header.Get("Content-Encoding") == "" {
+	if n := r.ContentLength; n > 0 && n <= re.MaxBytes && r.Header.Get("Content-Encoding") == "" {
 		b := make([]byte, n)
 		_, err := io.ReadFull(in, b)
 		return b, readError(err)
 	}
 	b, err := io.ReadAll(in)
-	if err == nil && int64(len(b)) > l.MaxBytes {
-		err = &http.MaxBytesError{Limit: l.MaxBytes}
+	if err == nil && int64(len(b)) > re.MaxBytes {
+		err = &http.MaxBytesError{Limit: re.MaxBytes}
 	}
 	return b, readError(err)
 }
@@ -108,8 +108,8 @@ func (b Body) json() ([]byte, error) {
 	return b.Bytes, nil
 }
 
-// DecodeInto decodes the body as an object of the wanted kind. Unknown and duplicate fields are returned as strict errors, because the request's
-// field validation decides whether they matter.
+// DecodeInto decodes the body as an object of the wanted kind. Unknown and duplicate fields are returned as strict
+// errors, because the request's field validation decides whether they matter.
 func (b Body) DecodeInto(into runtime.Object, want schema.GroupVersionKind) (strict []error, err error) {
 	if b.Media == negotiate.Protobuf {
 		return nil, b.decodeProto(into, want)

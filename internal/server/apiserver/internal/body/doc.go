@@ -1,2 +1,3 @@
-// Package body reads request bodies of bounded size, and decodes them as the wanted kind. Its errors have kube-apiserver's words.
+// Package body reads request bodies of bounded size, and decodes them as the wanted kind. Its errors have
+// kube-apiserver's words.
 package body

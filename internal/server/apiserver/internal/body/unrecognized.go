@@ -96,7 +96,8 @@ func InternalName(group string) string {
 	return name
 }
 
-// otherKind refuses a body of another kind than the wanted one. If the body is also invalid as that kind, the error says so.
+// otherKind refuses a body of another kind than the wanted one. If the body is also invalid as that kind, the error
+// says so.
 func (b Body) otherKind(said metav1.TypeMeta, want schema.GroupVersionKind, refusal error) error {
 	if _, known := refusal.(apierrors.APIStatus); !known {
 		return b.unrecognized(want, refusal)

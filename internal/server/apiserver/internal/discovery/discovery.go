@@ -119,8 +119,8 @@ func (d *discovery) priority(gv schema.GroupVersion) resource.Priority {
 	return resource.PriorityOf(gv)
 }
 
-// order returns the groups by preference, and sorts their versions: clients that look up a kind by a short name take the first group. Among versions
-// of the same priority v2 comes before v1, and both before v3beta1.
+// order returns the groups by preference, and sorts their versions: clients that look up a kind by a short name take
+// the first group. Among versions of the same priority v2 comes before v1, and both before v3beta1.
 func (d *discovery) order(byGroup map[string][]schema.GroupVersion) (names []string) {
 	rank := map[string]int32{}
 	for name, versions := range byGroup {

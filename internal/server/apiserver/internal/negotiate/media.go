@@ -43,7 +43,8 @@ type Format struct {
 // Offer says which formats a path offers.
 type Offer struct {
 	Stream, NoTables bool
-	// Watchable: the path can also be watched. Document: there is no Table or PartialObjectMetadata. Plain: only JSON is offered.
+	// Watchable: the path can also be watched. Document: there is no Table or PartialObjectMetadata. Plain: only JSON
+	// is offered.
 	Watchable, Document, Plain bool
 }
 
@@ -75,11 +76,11 @@ const (
 	StreamTypes = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
 )
 
-func (a Offer) representations() string {
+func (o Offer) representations() string {
 	switch {
-	case a.Plain:
+	case o.Plain:
 		return resource.JSONType
-	case a.Watchable:
+	case o.Watchable:
 		return ObjectTypes + ", " + StreamTypes
 	}
 	return ObjectTypes

@@ -46,8 +46,9 @@ func Compile(kind types.PatchType, text []byte, model func() runtime.Object) (Fu
 	return strategicPatch(text, model)
 }
 
-// The copy operations of a JSON patch are limited to this: each can double the object, and a body has room for ten thousand of them. The limit is a
-// global variable of the library, so it is set only when the first JSON patch is compiled.
+// The copy operations of a JSON patch are limited to this: each can double the object, and a body has room for ten
+// thousand of them. The limit is a global variable of the library, so it is set only when the first JSON patch is
+// compiled.
 var limitCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = 3 << 20 })
 
 type operation struct {

@@ -12,7 +12,8 @@ import (
 	strictjson "sigs.k8s.io/json"
 )
 
-// Invalid returns the error for a patch whose result is not an object of the kind. The error shows the result or, for a strategic patch, the patch.
+// Invalid returns the error for a patch whose result is not an object of the kind. The error shows the result or, for a
+// strategic patch, the patch.
 func Invalid(kind types.PatchType, text, after []byte, why string) error {
 	shown := string(after)
 	if kind == types.StrategicMergePatchType {
@@ -24,8 +25,8 @@ func Invalid(kind types.PatchType, text, after []byte, why string) error {
 	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), shown, why)})
 }
 
-// fault returns the reason why the result of a patch cannot be decoded. A strategic patch is decoded through a tree, whose decoder has other
-// messages.
+// fault returns the reason why the result of a patch cannot be decoded. A strategic patch is decoded through a tree,
+// whose decoder has other messages.
 func fault(kind types.PatchType, after []byte, err error, model func() runtime.Object) string {
 	tree := map[string]any{}
 	if kind == types.StrategicMergePatchType && utiljson.Unmarshal(after, &tree) == nil {

@@ -11,11 +11,12 @@ import (
 	"github.com/millrace/millrace/internal/server/resource/decode"
 )
 
-// Part is a patch that changes few fields of an object. Only these fields are encoded, patched and decoded; the rest is copied. So the cost depends
-// on the size of the patch: an annotation of a pod of 3 KB takes 7 µs of CPU instead of 90 for the whole pod.
+// Part is a patch that changes few fields of an object. Only these fields are encoded, patched and decoded; the rest is
+// copied. So the cost depends on the size of the patch: an annotation of a pod of 3 KB takes 7 µs of CPU instead of 90
+// for the whole pod.
 //
-// The result is the same as on the general path; in case of any error the general path is taken. That is correct because merging and the decoder's
-// errors concern no other fields than those that the patch names.
+// The result is the same as on the general path; in case of any error the general path is taken. That is correct
+// because merging and the decoder's errors concern no other fields than those that the patch names.
 type Part struct {
 	kind    *resource.Kind
 	apply   Func

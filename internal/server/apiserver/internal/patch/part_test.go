@@ -44,8 +44,8 @@ func fillerOf(r *rand.Rand) *randfill.Filler {
 	)
 }
 
-// storedObject returns a random object after an encoding in protobuf and in JSON, as an updater gets it. JSON does not distinguish a nil slice from
-// an empty one, and the general path loses that difference.
+// storedObject returns a random object after an encoding in protobuf and in JSON, as an updater gets it. JSON does not
+// distinguish a nil slice from an empty one, and the general path loses that difference.
 func storedObject(t *testing.T, k *resource.Kind, fill *randfill.Filler) resource.Object {
 	t.Helper()
 	o, sent := k.New(), k.New()

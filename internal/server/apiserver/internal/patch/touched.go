@@ -19,7 +19,8 @@ type touch struct {
 // fieldPath leads from a struct to a field in it, or in structs that are its fields.
 type fieldPath []int
 
-// touched returns the fields of a struct that a patch may change or read. All others stay as they are. ok is false if that cannot be decided.
+// touched returns the fields of a struct that a patch may change or read. All others stay as they are. ok is false if
+// that cannot be decided.
 func touched(t reflect.Type, kind types.PatchType, text []byte) (all []touch, ok bool) {
 	if kind != types.JSONPatchType {
 		var patch map[string]any

@@ -10,7 +10,8 @@ import (
 
 // Tree is a merge patch for an object that is a tree. The patch is merged into a copy, without encoding and decoding.
 //
-// The result is the same as on the general path. A patch that changes an object's kind, or that contains lists with null, takes the general path.
+// The result is the same as on the general path. A patch that changes an object's kind, or that contains lists with
+// null, takes the general path.
 type Tree map[string]any
 
 // TreeOf decodes a patch of objects that are trees; nil if it has to take the general path.

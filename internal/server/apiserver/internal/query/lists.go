@@ -83,9 +83,9 @@ func unsupportedField(face *resource.Face, label string) error {
 	return apierrors.NewBadRequest(fmt.Sprintf(`%q is not a known field selector: only "metadata.name", "metadata.namespace"`, label))
 }
 
-func (o *List) ParseVersion(version string) error {
-	o.versionGiven = version != ""
-	if err := o.checkMatch(version); err != nil {
+func (l *List) ParseVersion(version string) error {
+	l.versionGiven = version != ""
+	if err := l.checkMatch(version); err != nil {
 		return err
 	}
 	n, err := strconv.ParseUint(version, 10, 63)
@@ -94,64 +94,65 @@ func (o *List) ParseVersion(version string) error {
 	case err != nil:
 		return apierrors.NewBadRequest("invalid resource version: " + field.Invalid(field.NewPath("resourceVersion"), version, err.Error()).Error())
 	case n == 0:
-		o.Fresh.Any = true
+		l.Fresh.Any = true
 	default:
-		o.Fresh.Revision = store.Revision(n)
+		l.Fresh.Revision = store.Revision(n)
 	}
-	if o.Continue != "" {
-		if o.versionGiven && !o.Fresh.Any {
+	if l.Continue != "" {
+		if l.versionGiven && !l.Fresh.Any {
 			return apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
 		}
-		o.Fresh = registry.Freshness{}
+		l.Fresh = registry.Freshness{}
 	}
-	// Without resourceVersionMatch, a limit together with a version means exactly that version. That is older than the parameter.
-	o.Fresh.Exact = o.match == metav1.ResourceVersionMatchExact || o.match == "" && o.Limit > 0 && o.Fresh.Revision > 0 && !o.watch
+	// Without resourceVersionMatch, a limit together with a version means exactly that version. That is older than the
+	// parameter.
+	l.Fresh.Exact = l.match == metav1.ResourceVersionMatchExact || l.match == "" && l.Limit > 0 && l.Fresh.Revision > 0 && !l.watch
 	return nil
 }
 
-func (o *List) checkMatch(version string) error {
+func (l *List) checkMatch(version string) error {
 	path := field.NewPath("resourceVersionMatch")
 	var errs field.ErrorList
 	switch {
-	case o.watch:
-		errs = o.checkWatch(version)
-	case o.InitialEvents != nil:
+	case l.watch:
+		errs = l.checkWatch(version)
+	case l.InitialEvents != nil:
 		errs = append(errs, field.Forbidden(field.NewPath("sendInitialEvents"), "sendInitialEvents is forbidden for list"))
-	case o.match == "":
+	case l.match == "":
 	case version == "":
 		errs = append(errs, field.Forbidden(path, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
-	case o.Continue != "":
+	case l.Continue != "":
 		errs = append(errs, field.Forbidden(path, "resourceVersionMatch is forbidden when continue is provided"))
-	case o.match != metav1.ResourceVersionMatchExact && o.match != metav1.ResourceVersionMatchNotOlderThan:
-		errs = append(errs, field.NotSupported(path, o.match, []string{"Exact", "NotOlderThan", ""}))
-	case o.match == metav1.ResourceVersionMatchExact && version == "0":
+	case l.match != metav1.ResourceVersionMatchExact && l.match != metav1.ResourceVersionMatchNotOlderThan:
+		errs = append(errs, field.NotSupported(path, l.match, []string{"Exact", "NotOlderThan", ""}))
+	case l.match == metav1.ResourceVersionMatchExact && version == "0":
 		errs = append(errs, field.Forbidden(path, `resourceVersionMatch "exact" is forbidden for resourceVersion "0"`))
 	}
 	return InvalidOptions("ListOptions", errs)
 }
 
-// checkWatch validates the parameters of a watch. A watch that begins with the state only because it has no version is treated as one with
-// sendInitialEvents.
-func (o *List) checkWatch(version string) (errs field.ErrorList) {
+// checkWatch validates the parameters of a watch. A watch that begins with the state only because it has no version is
+// treated as one with sendInitialEvents.
+func (l *List) checkWatch(version string) (errs field.ErrorList) {
 	path := field.NewPath("resourceVersionMatch")
-	if o.InitialEvents == nil && o.match == "" && (version == "" || version == "0") {
+	if l.InitialEvents == nil && l.match == "" && (version == "" || version == "0") {
 		yes := true
-		o.InitialEvents, o.match = &yes, metav1.ResourceVersionMatchNotOlderThan
+		l.InitialEvents, l.match = &yes, metav1.ResourceVersionMatchNotOlderThan
 	}
-	if o.InitialEvents != nil && o.match != metav1.ResourceVersionMatchNotOlderThan {
+	if l.InitialEvents != nil && l.match != metav1.ResourceVersionMatchNotOlderThan {
 		errs = append(errs, field.Forbidden(path, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
 	}
-	if o.match == "" {
-		o.Continue = "" // a watch ignores it
+	if l.match == "" {
+		l.Continue = "" // a watch ignores it
 		return errs
 	}
-	if o.InitialEvents == nil {
+	if l.InitialEvents == nil {
 		errs = append(errs, field.Forbidden(path, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
 	}
-	if o.match != metav1.ResourceVersionMatchNotOlderThan {
-		errs = append(errs, field.NotSupported(path, o.match, []string{"NotOlderThan"}))
+	if l.match != metav1.ResourceVersionMatchNotOlderThan {
+		errs = append(errs, field.NotSupported(path, l.match, []string{"NotOlderThan"}))
 	}
-	if o.Continue != "" {
+	if l.Continue != "" {
 		errs = append(errs, field.Forbidden(path, "resourceVersionMatch is forbidden when continue is provided"))
 	}
 	return errs

@@ -9,7 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/server/resource"
 )
 
-// TestCombinationsOfVersionMatchAndInitialEventsAreAsInKubernetes compares combinations of parameters with kube-apiserver's responses.
+// TestCombinationsOfVersionMatchAndInitialEventsAreAsInKubernetes compares combinations of parameters with
+// kube-apiserver's responses.
 func TestCombinationsOfVersionMatchAndInitialEventsAreAsInKubernetes(t *testing.T) {
 	const (
 		needsMatch  = "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"

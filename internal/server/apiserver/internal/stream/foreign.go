@@ -10,15 +10,16 @@ import (
 // conversionBatch is how many objects a watch has converted at a time by a conversion webhook.
 const conversionBatch = 2000
 
-// prepare has objects converted before they are written. If that fails, the error is found again when the object in question is written.
+// prepare has objects converted before they are written. If that fails, the error is found again when the object in
+// question is written.
 func (s *Stream) prepare(objects []*watchcache.Object) {
 	if shape := s.Answer.Format.Shape; shape == negotiate.Object || shape == negotiate.Table {
 		_ = wire.Prepare(s.Answer.Within, s.Answer.Kind, objects)
 	}
 }
 
-// drainForeign writes the available events and has their objects converted together: one by one, a burst of events would take as many sequential
-// requests to the webhook.
+// drainForeign writes the available events and has their objects converted together: one by one, a burst of events
+// would take as many sequential requests to the webhook.
 func (s *Stream) drainForeign() bool {
 	var events []registry.Event
 	var objects []*watchcache.Object

@@ -93,7 +93,8 @@ func (f *frames) flush() {
 // sending is the number of watches with data to send. Each holds a buffer until its client has read it.
 var sending atomic.Int64
 
-// A watch that has fallen behind buffers at most its share of the bytes that all watches together may buffer, between a minimum and a maximum.
+// A watch that has fallen behind buffers at most its share of the bytes that all watches together may buffer, between a
+// minimum and a maximum.
 const (
 	gathered = 32 << 20
 	minPart  = 4 << 10
@@ -161,8 +162,8 @@ func (f *frames) event(e registry.Event) {
 	f.object(e.Type, o)
 }
 
-// formKind says which form an event needs: own if the event has the object's resource version, so that the object's form can be shared; deletion if
-// it is a deletion.
+// formKind says which form an event needs: own if the event has the object's resource version, so that the object's
+// form can be shared; deletion if it is a deletion.
 func formKind(e registry.Event) (own, deletion bool) {
 	return e.Revision == e.Object.Revision, e.Source != nil && e.Source.Type == watchcache.Deleted
 }

@@ -72,7 +72,8 @@ func (s *Stream) Serve(w *registry.Watcher) {
 	s.run(ctx)
 }
 
-// open starts the response. The context ends with the request; call done when everything has been written. If open fails, the error has been sent.
+// open starts the response. The context ends with the request; call done when everything has been written. If open
+// fails, the error has been sent.
 func (s *Stream) open() (ctx context.Context, done func(), err error) {
 	if s.frames.single {
 		return s.openSocket()
@@ -86,15 +87,16 @@ func (s *Stream) open() (ctx context.Context, done func(), err error) {
 	return s.Answer.Request.Context(), func() {}, nil
 }
 
-// errChanged ends a stream because the kind's definition has changed, so that objects would look different from here on.
+// errChanged ends a stream because the kind's definition has changed, so that objects would look different from here
+// on.
 var errChanged = errors.New("the definition of the kind has changed")
 
 // errLongEnough ends a stream that has reached its timeout.
 var errLongEnough = errors.New("the watch has reached its timeout")
 
-// run writes frames while there are events, flushes, and sleeps until there are more. It sleeps on few channels, and only the one that wakes all
-// followers of the topic is shared: a select locks all of its channels at each wake-up, and each channel of a timer would be put into the scheduler's
-// heap each time.
+// run writes frames while there are events, flushes, and sleeps until there are more. It sleeps on few channels, and
+// only the one that wakes all followers of the topic is shared: a select locks all of its channels at each wake-up, and
+// each channel of a timer would be put into the scheduler's heap each time.
 func (s *Stream) run(ctx context.Context) {
 	defer s.frames.end()
 	if !s.initial() {
@@ -194,7 +196,8 @@ func (s *Stream) drain() bool {
 	return s.frames.err == nil
 }
 
-// failed ends the stream because an event could not be written. It sends an ERROR event, unless the client has disconnected.
+// failed ends the stream because an event could not be written. It sends an ERROR event, unless the client has
+// disconnected.
 func (s *Stream) failed() bool {
 	var known apierrors.APIStatus
 	if errors.As(s.frames.err, &known) {

@@ -22,8 +22,9 @@ const (
 	largestSocketRead = 4 << 10
 )
 
-// openSocket upgrades the connection to a WebSocket, with one message for each event: text for JSON, binary for protobuf. The context ends when the
-// client disconnects or the server ends its streams. If the handshake fails, the error has been sent.
+// openSocket upgrades the connection to a WebSocket, with one message for each event: text for JSON, binary for
+// protobuf. The context ends when the client disconnects or the server ends its streams. If the handshake fails, the
+// error has been sent.
 func (s *Stream) openSocket() (ctx context.Context, done func(), err error) {
 	a, f := s.Answer, s.frames
 	upgrader := websocket.Upgrader{HandshakeTimeout: socketWrite, Subprotocols: offered(a.Request)}

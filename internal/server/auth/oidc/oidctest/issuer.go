@@ -1,4 +1,5 @@
-// Package oidctest is a small issuer of tokens for tests, which serves its keys by TLS as OpenID Connect Discovery has it.
+// Package oidctest is a small issuer of tokens for tests, which serves its keys by TLS as OpenID Connect Discovery has
+// it.
 package oidctest
 
 import (

@@ -1,9 +1,10 @@
-// Package plan finds in one pass that nothing has to be done about an object: nothing is to be dropped, filled in or objected to.
+// Package plan finds in one pass that nothing has to be done about an object: nothing is to be dropped, filled in or
+// objected to.
 //
-// What is guaranteed: where a plan says yes, Kubernetes' published packages (k8s.io/apiextensions-apiserver) would change nothing in the
-// object and find nothing wrong, CEL rules aside. What may not be assumed: that a no means anything. Whatever is unusual gets one, and
-// the published packages decide, in their own words. Most objects are what their schema says, and one pass
-// finds that without making a tree.
+// What is guaranteed: where a plan says yes, Kubernetes' published packages (k8s.io/apiextensions-apiserver) would
+// change nothing in the object and find nothing wrong, CEL rules aside. What may not be assumed: that a no means
+// anything. Whatever is unusual gets one, and the published packages decide, in their own words. Most objects are what
+// their schema says, and one pass finds that without making a tree.
 package plan
 
 import (
@@ -29,8 +30,8 @@ type node struct {
 	nullable   bool
 	preserve   bool
 	intOrText  bool
-	// unknown are values of which nothing is known. Of odd ones the schema demands what a plan does not look at, and embedded ones
-	// are objects with metadata of their own.
+	// unknown are values of which nothing is known. Of odd ones the schema demands what a plan does not look at, and
+	// embedded ones are objects with metadata of their own.
 	unknown, odd, embedded bool
 
 	required               []string

@@ -85,7 +85,8 @@ var metadataMembers = map[string]int{
 	"labels": textsMember, "annotations": textsMember, "finalizers": listMember, "ownerReferences": listMember, "managedFields": listMember,
 }
 
-// completeMetadata tells that the metadata has nothing unknown, and no empty values, which are left out when it is written.
+// completeMetadata tells that the metadata has nothing unknown, and no empty values, which are left out when it is
+// written.
 func completeMetadata(value any) bool {
 	meta, ok := value.(map[string]any)
 	if !ok {

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/server/resource/tree"
 )
 
-// Whole tells of an object's text what Complete tells of the object, and then whether the text is canonical without being
-// ambiguous. The text must be written as tree.Append writes it.
+// Whole tells of an object's text what Complete tells of the object, and then whether the text is canonical without
+// being ambiguous. The text must be written as tree.Append writes it.
 func (p *Plan) Whole(text []byte) (whole, unambiguous bool) {
 	if p == nil {
 		return false, false

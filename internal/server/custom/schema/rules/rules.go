@@ -1,11 +1,13 @@
 // Package rules evaluates the CEL rules of a schema where all of them hold.
 //
-// What is guaranteed: where Hold says yes, Kubernetes' published package finds no rule broken, whether or not there was an object before. What may not
-// be assumed: that a no means anything. Rules that compare with an older object, that stand at the root, in an allOf or in an embedded object get one,
-// and so does everything that fails. Then the published package decides, in its own words.
+// What is guaranteed: where Hold says yes, Kubernetes' published package finds no rule broken, whether or not there was
+// an object before. What may not be assumed: that a no means anything. Rules that compare with an older object, that
+// stand at the root, in an allOf or in an embedded object get one, and so does everything that fails. Then the
+// published package decides, in its own words.
 //
-// The programs and the values are those of the published packages. What is saved is what these make anew for each value: a map of all properties of its
-// schema, and the correlation with the older object, which only matters for rules that are broken.
+// The programs and the values are those of the published packages. What is saved is what these make anew for each
+// value: a map of all properties of its schema, and the correlation with the older object, which only matters for rules
+// that are broken.
 package rules
 
 import (
@@ -40,8 +42,8 @@ type node struct {
 	items      *node
 }
 
-// Compile makes rules with Kubernetes' bounds on what they may cost: each of them, and all of one object. It is nil if a schema has rules that are left
-// to the published package.
+// Compile makes rules with Kubernetes' bounds on what they may cost: each of them, and all of one object. It is nil if
+// a schema has rules that are left to the published package.
 func Compile(s *structural.Structural, limit uint64, budget int64) *Rules {
 	if !hasRules(s) { // then nothing has to be declared, which takes as long as all else that is compiled
 		return &Rules{budget: budget}

@@ -85,7 +85,8 @@ func value(r *rand.Rand, s *props) any {
 	return out
 }
 
-// TestRulesHoldOnlyWhereThePublishedPackageFindsNothing compares the two on random objects, with and without an older one.
+// TestRulesHoldOnlyWhereThePublishedPackageFindsNothing compares the two on random objects, with and without an older
+// one.
 func TestRulesHoldOnlyWhereThePublishedPackageFindsNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(randomly.Seed(t), 1))
 	const limit = 1_000_000

@@ -1,4 +1,5 @@
-// Command compare carries out the attacks of package attacks on package h2 and on net/http, and prints their cost side by side.
+// Command compare carries out the attacks of package attacks on package h2 and on net/http, and prints their cost side
+// by side.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command factsgen extracts from the source code of the API's types what their field markers say and reflection cannot see: kinds of lists and their
-// keys, defaults, optional and required fields, enumerations.
+// Command factsgen extracts from the source code of the API's types what their field markers say and reflection cannot
+// see: kinds of lists and their keys, defaults, optional and required fields, enumerations.
 package main
 
 import (

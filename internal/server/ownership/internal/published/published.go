@@ -1,5 +1,6 @@
-// Package published has the schema that Kubernetes publishes of its own kinds: how their fields are owned and merged. It takes a hundred
-// milliseconds to make, so it is for the generator of what is kept, and for the test that compares the two.
+// Package published has the schema that Kubernetes publishes of its own kinds: how their fields are owned and merged.
+// It takes a hundred milliseconds to make, so it is for the generator of what is kept, and for the test that compares
+// the two.
 package published
 
 import (

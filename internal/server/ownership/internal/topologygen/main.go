@@ -1,5 +1,6 @@
-// Command topologygen writes down the library's schema of the built-in types, twice: as a whole, in a form that is read in milliseconds; and, as
-// text, how it wants lists, maps and structs to be owned where that is not what it is for most: lists as a whole, maps and structs by their parts.
+// Command topologygen writes down the library's schema of the built-in types, twice: as a whole, in a form that is read
+// in milliseconds; and, as text, how it wants lists, maps and structs to be owned where that is not what it is for
+// most: lists as a whole, maps and structs by their parts.
 package main
 
 import (

@@ -1,13 +1,15 @@
 // Package transcode makes the JSON of Kubernetes objects directly from their protobuf messages.
 //
-// A Plan is compiled once from a Go type. The struct tags give each field's protobuf number, and its name, order and omission in the output of
-// encoding/json. With a plan the message is read once and the JSON written once; nothing is decoded into Go structs in between.
+// A Plan is compiled once from a Go type. The struct tags give each field's protobuf number, and its name, order and
+// omission in the output of encoding/json. With a plan the message is read once and the JSON written once; nothing is
+// decoded into Go structs in between.
 //
 // Guarantees:
 //
 //   - The text is, byte for byte, what json.Marshal makes of the object that the message decodes to.
-//   - Whatever a plan does not know (fields of a newer version, a singular field that comes twice, map keys out of order, a
-//     truncated message) is refused, never guessed. Then the caller decodes the object, and gets the result or the error of that.
+//   - Whatever a plan does not know (fields of a newer version, a singular field that comes twice, map keys out of
+//     order, a truncated message) is refused, never guessed. Then the caller decodes the object, and gets the result or
+//     the error of that.
 package transcode
 
 import (
@@ -15,8 +17,8 @@ import (
 	"sync"
 )
 
-// JSON returns the text of a message with the given resource version in its metadata, or without one if it is empty. If the plan does not cover the
-// message, ok is false.
+// JSON returns the text of a message with the given resource version in its metadata, or without one if it is empty. If
+// the plan does not cover the message, ok is false.
 func (p *Plan) JSON(message, version []byte) (text []byte, ok bool) {
 	if len(message) > largestMessage {
 		return nil, false
@@ -34,8 +36,8 @@ func (p *Plan) JSON(message, version []byte) (text []byte, ok bool) {
 	return text, ok
 }
 
-// Append appends the members of the text and its closing brace to begun, which starts with a brace and may hold other members. If ok is false, begun
-// is unchanged.
+// Append appends the members of the text and its closing brace to begun, which starts with a brace and may hold other
+// members. If ok is false, begun is unchanged.
 func (p *Plan) Append(begun, message, version []byte) (text []byte, ok bool) {
 	if len(message) > largestMessage {
 		return begun, false
@@ -51,16 +53,16 @@ func (p *Plan) Append(begun, message, version []byte) (text []byte, ok bool) {
 	return append(text, '}'), true
 }
 
-// reader reads one message. Its methods append to the text that they are given, and return nil if they refuse: passing the text costs less than
-// storing it here, where each change would meet the garbage collector's write barrier.
+// reader reads one message. Its methods append to the text that they are given, and return nil if they refuse: passing
+// the text costs less than storing it here, where each change would meet the garbage collector's write barrier.
 type reader struct {
 	spans   []span
 	version []byte
 	out     []byte
 }
 
-// span is the place of a field's value in its message. For a repeated field it covers all values, and from is one more than the offset of the first
-// tag. The zero span is a missing field.
+// span is the place of a field's value in its message. For a repeated field it covers all values, and from is one more
+// than the offset of the first tag. The zero span is a missing field.
 type span struct{ from, to uint32 }
 
 // largestMessage is the largest message whose offsets fit into spans; no store keeps such large objects.

@@ -116,7 +116,8 @@ var structs = struct {
 // Compile makes the plan for an object's type. It fails if plans cannot describe the type.
 func Compile(object reflect.Type) (*Plan, error) { return compile(object, false) }
 
-// CompileMetadata makes a plan that writes only the fields of the type (PartialObjectMetadata), whatever object the message holds.
+// CompileMetadata makes a plan that writes only the fields of the type (PartialObjectMetadata), whatever object the
+// message holds.
 func CompileMetadata(object reflect.Type) (*Plan, error) { return compile(object, true) }
 
 func compile(object reflect.Type, lenient bool) (*Plan, error) {
@@ -156,7 +157,8 @@ func versioned(shared *message) *message {
 
 var errNotPlain = fmt.Errorf("JSON of its own")
 
-// structFor compiles a struct, which may contain itself: what it returns may still be in progress. The caller holds the lock of structs.
+// structFor compiles a struct, which may contain itself: what it returns may still be in progress. The caller holds the
+// lock of structs.
 func structFor(t reflect.Type) (*message, error) {
 	if m, ok := structs.known[t]; ok {
 		return m, nil

@@ -2,8 +2,8 @@ package transcode
 
 import "bytes"
 
-// canonical reports whether the text of a quantity is already in canonical form: an integer that has no factor for a larger suffix. It may return
-// false for some canonical texts.
+// canonical reports whether the text of a quantity is already in canonical form: an integer that has no factor for a
+// larger suffix. It may return false for some canonical texts.
 func canonical(s []byte) bool {
 	if string(s) == "0" {
 		return true
@@ -25,7 +25,8 @@ func canonical(s []byte) bool {
 	return n <= maxBinaryDigits(suffix[0]) && integer(number)%1024 != 0
 }
 
-// maxBinaryDigits returns the maximum number of digits before a binary suffix. Larger quantities are capped, or become decimal.
+// maxBinaryDigits returns the maximum number of digits before a binary suffix. Larger quantities are capped, or become
+// decimal.
 func maxBinaryDigits(suffix byte) int {
 	switch suffix {
 	case 'K':

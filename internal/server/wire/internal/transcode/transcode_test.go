@@ -178,7 +178,8 @@ func TestAnEmptyMessageIsAnObjectOfZeroValues(t *testing.T) {
 	}
 }
 
-// TestDamagedMessagesAreRefusedOrReadLikeTheLibrary changes bytes of valid messages. If a plan accepts one, its text must equal that of the decoded object.
+// TestDamagedMessagesAreRefusedOrReadLikeTheLibrary changes bytes of valid messages. If a plan accepts one, its text
+// must equal that of the decoded object.
 func TestDamagedMessagesAreRefusedOrReadLikeTheLibrary(t *testing.T) {
 	seed := int64(randomly.Seed(t))
 	fill, rng := filler(seed), rand.New(rand.NewSource(seed))
