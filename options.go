@@ -23,8 +23,11 @@ import (
 //
 //	millrace.Options{Listen: "none", Controllers: []string{}, NoScheduler: true}
 type Options struct {
-	// Data is the directory for etcd's data and the keys. If it is empty or "memory", nothing is stored.
+	// Data is the directory for the objects and the keys. If it is empty or "memory", nothing is stored.
 	Data string
+	// Journal keeps the objects of Data in memory and in a log of our own, instead of an embedded etcd. It is young,
+	// and its files may change before the first release. A directory that has one form cannot be opened with the other.
+	Journal bool
 	// Keys is the directory of keys and certificates, for several servers of one cluster, or to keep them in memory
 	// with Data: "pki" in Data by default.
 	Keys string
@@ -230,7 +233,7 @@ func (o *Options) checkBubble() error {
 	}{
 		{o.Listen != address.None, `a port of this machine; set Options.Listen to "none", and use Config() or InProcess()`},
 		{len(o.Etcd.Servers) > 0, "an etcd cluster; leave out Options.Etcd, and the objects are kept in memory"},
-		{o.Data != "", "the embedded etcd, which writes to a disk; leave out Options.Data, and the objects are kept in memory"},
+		{o.Data != "", "a data directory, which is written to a disk; leave out Options.Data, and the objects are kept in memory"},
 		{o.Runtime != "", "a container runtime; leave out Options.Runtime, and use hollow nodes (Options.Nodes)"},
 	} {
 		if part.set && insideBubble() {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/millrace/millrace/internal/server/resource/builtin"
 	"github.com/millrace/millrace/internal/server/store"
 	"github.com/millrace/millrace/internal/server/store/etcd"
+	"github.com/millrace/millrace/internal/server/store/journal"
 	"github.com/millrace/millrace/internal/server/store/memory"
 	"github.com/millrace/millrace/internal/server/watchcache"
 )
@@ -38,7 +40,9 @@ type Options struct {
 	// Data is the directory of the embedded etcd; empty keeps everything in memory. Etcd is asked instead if it has
 	// Endpoints.
 	Data string
-	Etcd etcd.Options
+	// Journal keeps the objects in a log in Data, instead of an embedded etcd.
+	Journal bool
+	Etcd    etcd.Options
 	// EncryptionFile is an EncryptionConfiguration; with ReloadEncryption it is read again when it changes.
 	EncryptionFile   string
 	ReloadEncryption bool
@@ -74,7 +78,7 @@ func (s *Storage) Shared() bool { return len(s.o.Etcd.Endpoints) > 0 }
 
 // Start opens the store, and reads its state into the watch cache.
 func (s *Storage) Start(ctx context.Context, l *assembly.List) error {
-	opened, err := s.open(ctx)
+	opened, err := s.open(ctx, l)
 	if err != nil {
 		return err
 	}
@@ -95,14 +99,53 @@ func (s *Storage) Start(ctx context.Context, l *assembly.List) error {
 	return s.wait(ctx)
 }
 
-func (s *Storage) open(ctx context.Context) (store.Store, error) {
+// open opens the store that the options name.
+func (s *Storage) open(ctx context.Context, l *assembly.List) (store.Store, error) {
 	switch {
 	case s.Shared():
 		return etcd.Dial(ctx, s.o.Etcd)
 	case s.o.Data == "":
 		return memory.New(memory.Options{HistoryBytes: historyBytes}), nil
 	}
-	return etcd.Embed(ctx, etcd.EmbedOptions{Dir: filepath.Join(s.o.Data, "etcd"), Logger: s.o.Logger})
+	database, log := filepath.Join(s.o.Data, "etcd"), filepath.Join(s.o.Data, "journal")
+	if s.o.Journal {
+		if err := empty(database, "an embedded etcd", log); err != nil {
+			return nil, err
+		}
+		return s.openJournal(log, l)
+	}
+	if err := empty(log, "a journal", database); err != nil {
+		return nil, err
+	}
+	return etcd.Embed(ctx, etcd.EmbedOptions{Dir: database, Logger: s.o.Logger})
+}
+
+// empty refuses a directory whose objects are in another form than asked for: they would seem to be gone.
+func empty(other, form, wanted string) error {
+	if _, err := os.Stat(other); err == nil {
+		return fmt.Errorf("the objects of this cluster are in %s, in %s: a new cluster in %s would not have them", form, other, wanted)
+	}
+	return nil
+}
+
+// openJournal opens the log. If its disk fails, the cluster fails.
+func (s *Storage) openJournal(dir string, l *assembly.List) (store.Store, error) {
+	lost := make(chan error, 1)
+	opened, err := journal.Open(journal.Options{
+		Dir: dir, Memory: memory.Options{HistoryBytes: historyBytes}, Lost: func(err error) { lost <- err }, Logger: s.o.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	l.Run("journal", func(ctx context.Context) error {
+		select {
+		case err := <-lost:
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+	})
+	return opened, nil
 }
 
 // makeRegistry makes the registry of the built-in kinds.

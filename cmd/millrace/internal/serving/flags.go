@@ -32,7 +32,7 @@ type Flags struct {
 	hosts                             []string
 	etcdTimeout                       time.Duration
 	advertise                         string
-	privileged                        bool
+	privileged, journal               bool
 	auditFlags                        auditFlags
 	AuthFlags                         authFlags
 	Log                               flags.Log
@@ -41,6 +41,7 @@ type Flags struct {
 func (f *Flags) Add(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&f.Data, "data", DefaultData(), `directory that stores the cluster; "memory" stores nothing`)
+	fl.BoolVar(&f.journal, "journal", false, "keep the objects in memory and in a log in the data directory, instead of an embedded etcd (young: the files may change)")
 	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "file to write the administrator's kubeconfig to (default: kubeconfig in the data directory)")
 	fl.StringSliceVar(&f.EtcdServers, "etcd-servers", nil, "URLs of an external etcd cluster, separated by commas (default: an embedded etcd)")
 	fl.StringVar(&f.etcdCert, "etcd-certfile", "", "client certificate for the etcd cluster")
@@ -61,7 +62,7 @@ func (f *Flags) Add(c *cobra.Command) {
 // Options checks the flags before anything is started.
 func (f *Flags) Options(listen, listenFlag string, log *slog.Logger) (millrace.Options, error) {
 	o := millrace.Options{
-		Data: f.Data, Listen: listen, TokenFile: f.tokenFile, ServiceRange: f.ServiceRange, Hosts: f.hosts,
+		Data: f.Data, Journal: f.journal, Listen: listen, TokenFile: f.tokenFile, ServiceRange: f.ServiceRange, Hosts: f.hosts,
 		Etcd:      millrace.EtcdOptions{Servers: f.EtcdServers, CertFile: f.etcdCert, KeyFile: f.etcdKey, CAFile: f.etcdCA, StartTimeout: f.etcdTimeout},
 		Advertise: f.advertise,
 		Serving:   millrace.ServingOptions{ClientCAFile: f.clientCA}, AllowPrivileged: f.privileged,
@@ -74,6 +75,9 @@ func (f *Flags) Options(listen, listenFlag string, log *slog.Logger) (millrace.O
 	f.AuthFlags.apply(&o)
 	if f.Data == "" {
 		return o, fmt.Errorf(`--data is empty: name a directory, or "memory"`)
+	}
+	if f.journal && (f.Data == "memory" || len(f.EtcdServers) > 0) {
+		return o, errors.New("--journal needs a data directory: it goes neither with --data memory nor with --etcd-servers")
 	}
 	if _, _, err := net.SplitHostPort(listen); err != nil {
 		return o, fmt.Errorf("%s %q is not an address such as 127.0.0.1:6443: %w", listenFlag, listen, err)
