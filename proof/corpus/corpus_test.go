@@ -34,6 +34,7 @@ var onPurpose = map[string]string{
 	"status is not for the main path":     "the entry of a scale has its time, which kube-apiserver forgets",
 	"status":                              "the same entry",
 	"delete foreground":                   "the same entry",
+	"watch the future":                    "a watch from a revision that the store never gave ends with 410: the store was restored",
 	"v1beta2 kinds":                       "1.37 stores taint rules as v1",
 	"claim labelled in v1beta2":           "the message does not show kube-apiserver's own types",
 	"claim spec changed in v1beta1":       "the same message",

@@ -32,6 +32,7 @@ func ownedBy(name, uid string) map[netip.Addr]pods.Owner {
 
 func TestAPodIsIsolatedBeforeItsStatusIsReported(t *testing.T) {
 	s := newStage(t)
+	s.stop() // it knows of no plugin, and would write other tables
 	client := s.kube.CoreV1().Pods("ns")
 	p, err := client.Get(t.Context(), "a", metav1.GetOptions{})
 	s.must(nil, err)

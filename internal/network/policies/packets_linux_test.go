@@ -27,6 +27,7 @@ type stage struct {
 	node *nettest.Namespace
 	pods map[string]*nettest.Namespace
 	kube *fake.Clientset
+	stop func() // ends the agent that runs from the start
 }
 
 var places = map[string]int{"a": 1, "b": 2, "far": 3}
@@ -49,7 +50,7 @@ func newStage(t *testing.T) *stage {
 		s.answer(pod)
 		s.pod(name)
 	}
-	s.run()
+	s.stop = s.run()
 	return s
 }
 
