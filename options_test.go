@@ -13,7 +13,7 @@ func TestOptionsThatCannotWorkInVirtualTimeAreRefused(t *testing.T) {
 	for word, o := range map[string]millrace.Options{
 		"a port":              {},
 		"an etcd cluster":     {Listen: "none", Etcd: millrace.EtcdOptions{Servers: []string{"http://127.0.0.1:1"}}},
-		"the embedded etcd":   {Listen: "none", Data: "directory"},
+		"a data directory":    {Listen: "none", Data: "directory"},
 		"a container runtime": {Listen: "none", Runtime: "unix:///run/nobody.sock"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
