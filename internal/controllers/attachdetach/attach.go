@@ -14,6 +14,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/millrace/millrace/internal/controllers/podview"
 	"github.com/millrace/millrace/loop"
@@ -161,7 +162,13 @@ func (r *controller) detach(ctx context.Context, v *corev1.PersistentVolume, a *
 		return 0, nil
 	}
 	forced := NotForced
-	if v != nil {
+	if v == nil {
+		if there, err := r.exists(ctx, *a.Spec.Source.PersistentVolumeName); err != nil {
+			return 0, err
+		} else if there {
+			return 0, loop.ErrBehind
+		}
+	} else {
 		may, err := r.released(ctx, v, a.Spec.NodeName)
 		if err != nil || !may.detach {
 			return may.wait, err
@@ -175,6 +182,17 @@ func (r *controller) detach(ctx context.Context, v *corev1.PersistentVolume, a *
 		r.Metrics.Forced(forced)
 	}
 	return 0, nil
+}
+
+// exists asks the API for a volume that the cache does not show: it may be behind that of attachments, and a node may
+// use the volume. Kubernetes' role for this loop lets it list volumes, and not get one.
+func (r *controller) exists(ctx context.Context, volume string) (bool, error) {
+	named := fields.OneTermEqualSelector(metav1.ObjectNameField, volume).String()
+	found, err := r.clients.Kube.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{FieldSelector: named})
+	if err != nil {
+		return false, fmt.Errorf("look for volume %s, which the cache does not show: %w", volume, err)
+	}
+	return len(found.Items) > 0, nil
 }
 
 // permission says whether a volume may be detached from a node, and if not, when to look again.

@@ -24,7 +24,10 @@ var Cleaner = loop.Entry{
 			if left := at.Sub(c.Now()); !ends || left > 0 {
 				return loop.Result{After: max(left, 0)}, nil
 			}
-			err := c.Kube.CoreV1().Secrets(token.Namespace).Delete(ctx, token.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(token.UID))})
+			// Its expiry may have been extended, so the version is a precondition: the change will wake the loop.
+			err := c.Kube.CoreV1().Secrets(token.Namespace).Delete(ctx, token.Name, metav1.DeleteOptions{
+				Preconditions: &metav1.Preconditions{UID: &token.UID, ResourceVersion: &token.ResourceVersion},
+			})
 			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 				return loop.Result{}, fmt.Errorf("delete the expired token %s: %w", token.Name, err)
 			}

@@ -2,11 +2,14 @@ package cronjob
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
 	"github.com/robfig/cron/v3"
 	batchv1 "k8s.io/api/batch/v1"
+
+	"github.com/millrace/millrace/internal/demand"
 )
 
 // scheduleOf parses the schedule of a CronJob, in its time zone.
@@ -42,20 +45,25 @@ func latest(s cron.Schedule, after, now time.Time) (last time.Time, many bool) {
 	if count <= manyMissed {
 		return last, false
 	}
-	// The last time is near the end: search backwards in growing windows.
+	// The last time is near the end: search backwards in growing windows, as far as the time that was found.
 	for window := time.Hour; ; window *= 24 {
 		from := now.Add(-window)
-		if from.Before(last) {
+		reached := from.Before(last) || window > longestWindow
+		if reached {
 			from = last
 		}
+		found := false
 		for t := s.Next(from); !t.IsZero() && !t.After(now); t = s.Next(t) {
-			last = t
+			last, found = t, true
 		}
-		if last.After(from) || !from.After(after) {
+		if found || reached {
 			return last, true
 		}
 	}
 }
+
+// longestWindow is the last that can be made 24 times as long.
+const longestWindow = math.MaxInt64 / 24
 
 // earliest returns the time after which scheduled times count: earlier ones were handled, or are too late.
 func earliest(j *batchv1.CronJob, now time.Time) time.Time {
@@ -64,7 +72,7 @@ func earliest(j *batchv1.CronJob, now time.Time) time.Time {
 		from = last.Time
 	}
 	if d := j.Spec.StartingDeadlineSeconds; d != nil {
-		if limit := now.Add(-time.Duration(*d) * time.Second); limit.After(from) {
+		if limit := now.Add(-demand.Seconds(*d)); limit.After(from) {
 			return limit
 		}
 	}

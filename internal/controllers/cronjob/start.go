@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace/millrace/internal/demand"
 	"github.com/millrace/millrace/loop"
 )
 
@@ -52,7 +53,7 @@ func (s *step) start(ctx context.Context, at time.Time) error {
 	if slices.ContainsFunc(s.cron.Status.Active, func(ref corev1.ObjectReference) bool { return ref.Name == name }) {
 		return nil
 	}
-	if d := s.cron.Spec.StartingDeadlineSeconds; d != nil && at.Add(time.Duration(*d)*time.Second).Before(s.now) {
+	if d := s.cron.Spec.StartingDeadlineSeconds; d != nil && at.Add(demand.Seconds(*d)).Before(s.now) {
 		s.recorder.Eventf(s.cron, corev1.EventTypeWarning, "MissSchedule", "Missed scheduled time to start a job: %s", at.UTC().Format(time.RFC1123Z))
 		return nil
 	}

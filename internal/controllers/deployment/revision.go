@@ -99,7 +99,7 @@ func promote(set *appsv1.ReplicaSet, revision int64) bool {
 // markSize stores on a ReplicaSet the size of the Deployment for which its own size was computed. It reports whether
 // anything has changed.
 func markSize(set *appsv1.ReplicaSet, d *appsv1.Deployment) bool {
-	desired, maximum := strconv.Itoa(int(replicas(d))), strconv.Itoa(int(replicas(d)+bounds(d).surge))
+	desired, maximum := strconv.Itoa(replicas(d)), strconv.Itoa(replicas(d)+bounds(d).surge)
 	if set.Annotations[desiredKey] == desired && set.Annotations[maximumKey] == maximum {
 		return false
 	}
@@ -108,9 +108,9 @@ func markSize(set *appsv1.ReplicaSet, d *appsv1.Deployment) bool {
 	return true
 }
 
-func mark(set *appsv1.ReplicaSet, key string) (int32, bool) {
+func mark(set *appsv1.ReplicaSet, key string) (int, bool) {
 	n, err := strconv.ParseInt(set.Annotations[key], 10, 32)
-	return int32(n), err == nil
+	return int(n), err == nil
 }
 
 // expired returns the old ReplicaSets beyond the history limit, oldest revisions first. A ReplicaSet that has pods, or

@@ -19,7 +19,7 @@ type rollout struct {
 // resize is a ReplicaSet with its new size.
 type resize struct {
 	set *appsv1.ReplicaSet
-	to  int32
+	to  int
 }
 
 func newRollout(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, now time.Time) *rollout {
@@ -67,7 +67,7 @@ func (r *rollout) replaced(set *appsv1.ReplicaSet) {
 
 // firstSize returns the size with which the current ReplicaSet is created: during a rolling update what maxSurge
 // allows, otherwise everything.
-func (r *rollout) firstSize() int32 {
+func (r *rollout) firstSize() int {
 	want := replicas(r.d)
 	if r.recreates() {
 		return want
@@ -109,8 +109,8 @@ func (r *rollout) shrink() []resize {
 	if spare <= 0 {
 		return nil
 	}
-	to := make([]int32, len(r.old))
-	var cleaned int32
+	to := make([]int, len(r.old))
+	cleaned := 0
 	for i, set := range r.old {
 		to[i] = size(set)
 		n := max(0, min(spare-cleaned, size(set)-lasting(set)))
@@ -128,10 +128,10 @@ func (r *rollout) shrink() []resize {
 
 // drain reduces every old ReplicaSet to zero.
 func (r *rollout) drain() []resize {
-	return changes(r.old, make([]int32, len(r.old)))
+	return changes(r.old, make([]int, len(r.old)))
 }
 
-func changes(sets []*appsv1.ReplicaSet, to []int32) []resize {
+func changes(sets []*appsv1.ReplicaSet, to []int) []resize {
 	var out []resize
 	for i, set := range sets {
 		if size(set) != to[i] {

@@ -1,10 +1,12 @@
 package deployment
 
 import (
+	"math"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -37,7 +39,7 @@ func TestNoPodIsAddedBeforeThoseOfAReducedReplicaSetAreCounted(t *testing.T) {
 	d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: &none, MaxUnavailable: &two}
 	for name, test := range map[string]struct {
 		reduced *appsv1.ReplicaSet
-		want    int32
+		want    int
 	}{
 		"not counted": {set(2, 3, 2, 2), 1},
 		"too many":    {set(2, 3, 3, 3), 1},
@@ -50,5 +52,34 @@ func TestNoPodIsAddedBeforeThoseOfAReducedReplicaSetAreCounted(t *testing.T) {
 				t.Errorf("size %d, want %d", got, test.want)
 			}
 		})
+	}
+}
+
+func TestSizesThatNeedMoreThan32BitsTogetherAreComputed(t *testing.T) {
+	const most = math.MaxInt32
+	set := func(name string, size, available int32) *appsv1.ReplicaSet {
+		return &appsv1.ReplicaSet{
+			ObjectMeta: metav1.ObjectMeta{UID: types.UID(name), Annotations: map[string]string{desiredKey: "1", maximumKey: "1"}},
+			Spec:       appsv1.ReplicaSetSpec{Replicas: &size}, Status: appsv1.ReplicaSetStatus{Replicas: available, AvailableReplicas: available},
+		}
+	}
+	d := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: new(int32(most))}}
+	d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: new(intstr.FromInt32(most)), MaxUnavailable: new(intstr.FromInt32(0))}
+	r := rollout{d: d, current: set("c", 5, 5), old: []*appsv1.ReplicaSet{set("a", most, most), set("b", most, most)}}
+	if got := r.firstSize(); got != 5 {
+		t.Errorf("the current set gets %d pods beside two that have all", got)
+	}
+	for _, c := range r.shrink() {
+		if c.to < 0 || c.to > most {
+			t.Errorf("a set shrinks to %d", c.to)
+		}
+	}
+	for _, c := range r.proportional() {
+		if c.to < 0 || c.to > most {
+			t.Errorf("a set is scaled to %d", c.to)
+		}
+	}
+	if s := r.counts(); s.Replicas != most || s.AvailableReplicas != most || s.UnavailableReplicas != 0 {
+		t.Errorf("the status says %+v", s)
 	}
 }

@@ -81,7 +81,7 @@ func (r *rollout) saturated() bool {
 // the rounding difference.
 func (r *rollout) proportional() []resize {
 	active := slices.DeleteFunc(slices.Clone(r.all()), func(set *appsv1.ReplicaSet) bool { return size(set) == 0 })
-	allowed := int32(0)
+	allowed := 0
 	if replicas(r.d) > 0 {
 		allowed = replicas(r.d) + bounds(r.d).surge
 	}
@@ -93,8 +93,8 @@ func (r *rollout) proportional() []resize {
 		}
 		return cmp.Or(cmp.Compare(size(b), size(a)), age)
 	})
-	to := make([]int32, len(active))
-	var given int32
+	to := make([]int, len(active))
+	given := 0
 	for i, set := range active {
 		n := r.share(set, missing, given)
 		to[i] = size(set) + n
@@ -112,7 +112,7 @@ func (r *rollout) proportional() []resize {
 }
 
 // share returns the part of one ReplicaSet in a change of size, of which some was distributed before.
-func (r *rollout) share(set *appsv1.ReplicaSet, missing, given int32) int32 {
+func (r *rollout) share(set *appsv1.ReplicaSet, missing, given int) int {
 	if missing == 0 || size(set) == 0 {
 		return 0
 	}
@@ -125,13 +125,13 @@ func (r *rollout) share(set *appsv1.ReplicaSet, missing, given int32) int32 {
 
 // fraction returns by how much a ReplicaSet must change to keep its fraction of the Deployment's size. Its mark has the
 // size before.
-func (r *rollout) fraction(set *appsv1.ReplicaSet) int32 {
+func (r *rollout) fraction(set *appsv1.ReplicaSet) int {
 	if replicas(r.d) == 0 {
 		return -size(set)
 	}
 	before, ok := mark(set, maximumKey)
 	if !ok || before == 0 {
-		before = r.d.Status.Replicas
+		before = int(r.d.Status.Replicas)
 	}
 	if before == 0 {
 		return 0

@@ -9,7 +9,7 @@ import (
 )
 
 // limit is how far a rollout may go above and below the declared number.
-type limit struct{ surge, unavailable int32 }
+type limit struct{ surge, unavailable int }
 
 // bounds resolves maxSurge (rounded up) and maxUnavailable (rounded down). If both are zero one pod may be unavailable,
 // because otherwise no rollout could begin.
@@ -29,35 +29,40 @@ func bounds(d *appsv1.Deployment) limit {
 	return l
 }
 
-func scaled(value *intstr.IntOrString, d *appsv1.Deployment, up bool) int32 {
+func scaled(value *intstr.IntOrString, d *appsv1.Deployment, up bool) int {
 	if value == nil {
 		return 0
 	}
-	n, err := intstr.GetScaledValueFromIntOrPercent(value, int(replicas(d)), up)
+	n, err := intstr.GetScaledValueFromIntOrPercent(value, replicas(d), up)
 	if err != nil {
 		return 0 // validation rejects such values
 	}
-	return int32(min(n, math.MaxInt32-int(replicas(d)))) // so that adding the replicas cannot overflow
+	return min(n, math.MaxInt32-replicas(d)) // so that the sum with the replicas has 32 bits, as in the annotations of ReplicaSets
 }
 
+// Sizes are computed as int: the sum of two that users may declare needs more than 32 bits.
+
 // replicas returns the declared number of pods.
-func replicas(d *appsv1.Deployment) int32 {
+func replicas(d *appsv1.Deployment) int {
 	if d.Spec.Replicas == nil {
 		return 1
 	}
-	return *d.Spec.Replicas
+	return int(*d.Spec.Replicas)
 }
 
+// number is a size or a sum of sizes in an object.
+func number(n int) int32 { return int32(max(0, min(n, math.MaxInt32))) }
+
 // size returns the requested number of pods of a ReplicaSet.
-func size(set *appsv1.ReplicaSet) int32 {
+func size(set *appsv1.ReplicaSet) int {
 	if set == nil || set.Spec.Replicas == nil {
 		return 0
 	}
-	return *set.Spec.Replicas
+	return int(*set.Spec.Replicas)
 }
 
-func sum(sets []*appsv1.ReplicaSet, count func(*appsv1.ReplicaSet) int32) int32 {
-	var n int32
+func sum(sets []*appsv1.ReplicaSet, count func(*appsv1.ReplicaSet) int) int {
+	n := 0
 	for _, set := range sets {
 		if set != nil {
 			n += count(set)
@@ -66,12 +71,12 @@ func sum(sets []*appsv1.ReplicaSet, count func(*appsv1.ReplicaSet) int32) int32 
 	return n
 }
 
-func existing(set *appsv1.ReplicaSet) int32  { return set.Status.Replicas }
-func ready(set *appsv1.ReplicaSet) int32     { return set.Status.ReadyReplicas }
-func available(set *appsv1.ReplicaSet) int32 { return set.Status.AvailableReplicas }
+func existing(set *appsv1.ReplicaSet) int  { return int(set.Status.Replicas) }
+func ready(set *appsv1.ReplicaSet) int     { return int(set.Status.ReadyReplicas) }
+func available(set *appsv1.ReplicaSet) int { return int(set.Status.AvailableReplicas) }
 
 // held returns how many pods a ReplicaSet has or will have: pods beyond its size may still exist.
-func held(set *appsv1.ReplicaSet) int32 { return max(existing(set), size(set)) }
+func held(set *appsv1.ReplicaSet) int { return max(existing(set), size(set)) }
 
 // unobserved reports whether a ReplicaSet's size has changed since its controller has last counted its pods. If it was
 // reduced, the controller may have created pods for the size before that are not counted yet.
@@ -80,11 +85,12 @@ func unobserved(set *appsv1.ReplicaSet) bool {
 }
 
 // lasting returns how many available pods a ReplicaSet will keep: its status may still count pods beyond its size.
-func lasting(set *appsv1.ReplicaSet) int32 { return min(available(set), size(set)) }
+func lasting(set *appsv1.ReplicaSet) int { return min(available(set), size(set)) }
 
 // byAge sorts the oldest first.
 func byAge(a, b *appsv1.ReplicaSet) int {
 	return cmp.Or(a.CreationTimestamp.Time.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
-func roundHalfUp(x float64) int32 { return int32(math.Floor(x + 0.5)) }
+// roundHalfUp returns at most the largest size: a mark that somebody has changed may ask for any.
+func roundHalfUp(x float64) int { return int(min(math.Floor(x+0.5), math.MaxInt32)) }

@@ -29,16 +29,16 @@ func (r *rollout) counts() appsv1.DeploymentStatus {
 	all := r.all()
 	s := appsv1.DeploymentStatus{
 		ObservedGeneration:  r.d.Generation,
-		Replicas:            sum(all, existing),
-		UpdatedReplicas:     sum([]*appsv1.ReplicaSet{r.current}, existing),
-		ReadyReplicas:       sum(all, ready),
-		AvailableReplicas:   sum(all, available),
+		Replicas:            number(sum(all, existing)),
+		UpdatedReplicas:     number(sum([]*appsv1.ReplicaSet{r.current}, existing)),
+		ReadyReplicas:       number(sum(all, ready)),
+		AvailableReplicas:   number(sum(all, available)),
 		TerminatingReplicas: terminating(all),
 		CollisionCount:      r.d.Status.CollisionCount,
 		Conditions:          slices.Clone(r.d.Status.Conditions),
 	}
-	s.UnavailableReplicas = max(0, sum(all, size)-s.AvailableReplicas)
-	if s.AvailableReplicas >= replicas(r.d)-bounds(r.d).unavailable {
+	s.UnavailableReplicas = number(sum(all, size) - sum(all, available))
+	if int(s.AvailableReplicas) >= replicas(r.d)-bounds(r.d).unavailable {
 		setCondition(&s, r.condition(appsv1.DeploymentAvailable, corev1.ConditionTrue, reasonMinimum, "Deployment has minimum availability."))
 	} else {
 		setCondition(&s, r.condition(appsv1.DeploymentAvailable, corev1.ConditionFalse, reasonNoMinimum, "Deployment does not have minimum availability."))
@@ -91,7 +91,7 @@ func (r *rollout) failure() (appsv1.DeploymentCondition, bool) {
 
 // complete reports whether all pods are of the current template and available, and there are no others.
 func complete(d *appsv1.Deployment, s *appsv1.DeploymentStatus) bool {
-	want := replicas(d)
+	want := number(replicas(d))
 	return s.UpdatedReplicas == want && s.Replicas == want && s.AvailableReplicas == want && s.ObservedGeneration >= d.Generation
 }
 

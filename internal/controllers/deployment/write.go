@@ -24,7 +24,7 @@ func (s *step) apply(ctx context.Context, changes []resize) error {
 	for _, change := range changes {
 		set := change.set.DeepCopy()
 		before := size(set)
-		set.Spec.Replicas = &change.to
+		set.Spec.Replicas = new(number(change.to))
 		if !markSize(set, s.d) && before == change.to {
 			continue
 		}
@@ -38,7 +38,7 @@ func (s *step) apply(ctx context.Context, changes []resize) error {
 	return nil
 }
 
-func (s *step) saySized(name string, from, to int32) {
+func (s *step) saySized(name string, from, to int) {
 	direction := "up"
 	if to < from {
 		direction = "down"
@@ -51,7 +51,7 @@ func (s *step) createCurrent(ctx context.Context) error {
 	set := newSet(s.d)
 	promote(set, s.revision())
 	to := s.firstSize()
-	set.Spec.Replicas = &to
+	set.Spec.Replicas = new(number(to))
 	markSize(set, s.d)
 	written, err := s.kube.AppsV1().ReplicaSets(set.Namespace).Create(ctx, set, metav1.CreateOptions{})
 	switch {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/internal/controllers/podview"
+	"github.com/millrace/millrace/internal/demand"
 	"github.com/millrace/millrace/loop"
 )
 
@@ -155,7 +156,7 @@ func end(taint *resourcev1.DeviceTaint, tolerations []resourcev1.DeviceToleratio
 			tolerated, least = true, max(0, *t.TolerationSeconds)
 		}
 	}
-	return at.Add(time.Duration(least) * time.Second), true
+	return at.Add(demand.Seconds(least)), true
 }
 
 func (r *controller) evict(ctx context.Context, pod *podview.Pod) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -122,7 +123,7 @@ func (co *controller) status(b *policyv1.PodDisruptionBudget, pods []*podview.Po
 	}
 	s := *b.Status.DeepCopy()
 	s.ObservedGeneration, s.DisruptedPods = b.Generation, disrupted
-	s.CurrentHealthy, s.DesiredHealthy, s.ExpectedPods, s.DisruptionsAllowed = int32(healthy), int32(desired), int32(expected), int32(allowed)
+	s.CurrentHealthy, s.DesiredHealthy, s.ExpectedPods, s.DisruptionsAllowed = int32(healthy), number(desired), number(expected), int32(allowed)
 	if allowed > 0 {
 		co.setCondition(&s, b.Generation, metav1.ConditionTrue, policyv1.SufficientPodsReason, "")
 	} else {
@@ -130,6 +131,9 @@ func (co *controller) status(b *policyv1.PodDisruptionBudget, pods []*podview.Po
 	}
 	return s, after
 }
+
+// number is a number of pods for the status. The sum of declared sizes may need more than 32 bits.
+func number(n int) int32 { return int32(min(n, math.MaxInt32)) }
 
 // disrupted returns the pods whose eviction was granted and that are not gone yet.
 func (co *controller) disrupted(b *policyv1.PodDisruptionBudget, pods []*podview.Pod) (map[string]metav1.Time, time.Duration) {

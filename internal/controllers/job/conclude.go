@@ -8,6 +8,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace/millrace/internal/demand"
 )
 
 // conclude decides whether the Job is over, and what that means for its pods.
@@ -77,13 +79,13 @@ func (p *plan) restartsExceed() bool {
 	if p.job.Spec.Template.Spec.RestartPolicy != corev1.RestartPolicyOnFailure {
 		return false
 	}
-	var restarts int32
+	var restarts int64
 	for _, pod := range p.active {
 		if pod.Phase == corev1.PodRunning || pod.Phase == corev1.PodPending {
-			restarts += pod.AllRestarts
+			restarts += int64(pod.AllRestarts)
 		}
 	}
-	return restarts > 0 && restarts >= *p.job.Spec.BackoffLimit
+	return restarts > 0 && restarts >= int64(*p.job.Spec.BackoffLimit)
 }
 
 func (p *plan) deadlinePassed() bool {
@@ -91,7 +93,7 @@ func (p *plan) deadlinePassed() bool {
 	if deadline == nil || suspended(p.job) {
 		return false
 	}
-	left := p.status.StartTime.Add(time.Duration(*deadline) * time.Second).Sub(p.now)
+	left := p.status.StartTime.Add(demand.Seconds(*deadline)).Sub(p.now)
 	if left > 0 {
 		p.due(left)
 	}

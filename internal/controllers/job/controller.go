@@ -238,8 +238,11 @@ func (c *controller) read(ctx context.Context, pod *podview.Pod) (*corev1.Pod, e
 
 func (c *controller) claim(ctx context.Context, key loop.Key, job *batchv1.Job) ([]*podview.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(job.Spec.Selector)
-	if err != nil || selector.Empty() {
-		return nil, loop.Terminal(fmt.Errorf("selector of job %s selects nothing: %w", key, err))
+	switch {
+	case err != nil:
+		return nil, loop.Terminal(fmt.Errorf("selector of job %s: %w", key, err))
+	case selector.Empty():
+		return nil, loop.Terminal(fmt.Errorf("selector of job %s is empty: it would select all pods or none", key))
 	}
 	claims := loop.Claims[*podview.Pod]{
 		Owner: job, Kind: kind, Selector: selector,

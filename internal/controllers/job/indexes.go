@@ -12,7 +12,7 @@ type indexes []span // sorted, with gaps between them
 
 type span struct{ first, last int }
 
-// parseIndexes skips what is not below the limit or is invalid.
+// parseIndexes skips what is not below the limit, is invalid, or does not come after what is before it.
 func parseIndexes(text string, limit int) indexes {
 	var out indexes
 	for part := range strings.SplitSeq(text, ",") {
@@ -27,7 +27,15 @@ func parseIndexes(text string, limit int) indexes {
 				continue
 			}
 		}
-		out = append(out, span{first, min(last, limit-1)})
+		if first > last || len(out) > 0 && first <= out[len(out)-1].last {
+			continue
+		}
+		last = min(last, limit-1)
+		if n := len(out); n > 0 && first == out[n-1].last+1 { // two neighbours are written one by one
+			out[n-1].last = last
+			continue
+		}
+		out = append(out, span{first, last})
 	}
 	return out
 }
@@ -55,8 +63,9 @@ func (x indexes) len() int {
 	return n
 }
 
-func (x indexes) has(i int) bool {
-	at, found := slices.BinarySearchFunc(x, i, func(s span, i int) int {
+// find returns the position of the span with an index, or else of the first span after it.
+func (x indexes) find(i int) (at int, found bool) {
+	return slices.BinarySearchFunc(x, i, func(s span, i int) int {
 		switch {
 		case s.last < i:
 			return -1
@@ -65,37 +74,46 @@ func (x indexes) has(i int) bool {
 		}
 		return 0
 	})
-	return found && x[at].first <= i
 }
 
-// with adds indexes to the set.
-func (x indexes) with(more []int) indexes {
-	if len(more) == 0 {
+func (x indexes) has(i int) bool {
+	_, found := x.find(i)
+	return found
+}
+
+// lastOfSpan returns the last index of the span that has i.
+func (x indexes) lastOfSpan(i int) int {
+	at, _ := x.find(i)
+	return x[at].last
+}
+
+// with returns a set that also has an index. It may change x.
+func (x indexes) with(i int) indexes {
+	at, found := x.find(i)
+	if found {
 		return x
 	}
-	spans := slices.Clone(x)
-	for _, i := range more {
-		spans = append(spans, span{i, i})
+	x = slices.Insert(x, at, span{i, i})
+	if at+1 < len(x) && x[at+1].first == i+1 {
+		x[at].last = x[at+1].last
+		x = slices.Delete(x, at+1, at+2)
 	}
-	slices.SortFunc(spans, func(a, b span) int { return a.first - b.first })
-	out := spans[:1]
-	for _, s := range spans[1:] {
-		last := &out[len(out)-1]
-		if s.first <= last.last+1 {
-			last.last = max(last.last, s.last)
-		} else {
-			out = append(out, s)
-		}
+	if at > 0 && x[at-1].last == i-1 {
+		x[at-1].last = x[at].last
+		x = slices.Delete(x, at, at+1)
 	}
-	return out
+	return x
 }
 
 // in counts the indexes that are in both sets.
 func (x indexes) in(other indexes) int {
 	n := 0
-	for _, s := range x {
-		for _, o := range other {
-			n += max(0, min(s.last, o.last)-max(s.first, o.first)+1)
+	for len(x) > 0 && len(other) > 0 {
+		n += max(0, min(x[0].last, other[0].last)-max(x[0].first, other[0].first)+1)
+		if x[0].last < other[0].last {
+			x = x[1:]
+		} else {
+			other = other[1:]
 		}
 	}
 	return n

@@ -172,7 +172,7 @@ func (p *plan) succeed(pod *podview.Pod) {
 	}
 	// Indexes are a set: adding one twice changes nothing.
 	if i := indexOf(pod); i != noIndex && i < completions(p.job) {
-		p.completed = p.completed.with([]int{i})
+		p.completed = p.completed.with(i)
 	}
 }
 
@@ -191,7 +191,7 @@ func (p *plan) fail(pod *podview.Pod) {
 	}
 	if perIndex(p.job) && !p.completed.has(i) {
 		if r.counts && (r.failIndex || annotated(pod, failureKey) >= int(*p.job.Spec.BackoffLimitPerIndex)) {
-			p.failed = p.failed.with([]int{i})
+			p.failed = p.failed.with(i)
 		}
 		// The last pod of an index tells its successor how often the index has failed.
 		if !p.failed.has(i) && !p.succeeded(pod) && p.ruin == "" && !p.finishing() {
@@ -246,9 +246,13 @@ func indexOf(pod *podview.Pod) int {
 	return i
 }
 
+// annotated returns a number in an annotation, which users can change: one that cannot be right counts as zero.
 func annotated(pod *podview.Pod, key string) int {
-	n, _ := strconv.Atoi(pod.Annotations[key])
-	return n
+	n, err := strconv.ParseInt(pod.Annotations[key], 10, 32)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return int(n)
 }
 
 // endOf returns when the pod's last container ended, as well as it is known.

@@ -93,7 +93,11 @@ func (p *plan) free(n int) []int {
 	var out []int
 	for i := 0; i < completions(p.job) && len(out) < n; i++ {
 		switch {
-		case taken[i], p.completed.has(i), p.failed.has(i):
+		case p.completed.has(i): // all at once: somebody may have written a span of two billion
+			i = p.completed.lastOfSpan(i)
+		case p.failed.has(i):
+			i = p.failed.lastOfSpan(i)
+		case taken[i]:
 		case paused[i] > 0:
 			p.due(paused[i])
 		default:

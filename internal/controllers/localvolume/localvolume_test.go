@@ -239,3 +239,33 @@ func TestAPodWithAClaimRunsOnAHollowNode(t *testing.T) {
 		}
 	})
 }
+
+func TestTheDataOfAVolumeStaysThatIsInUseAgain(t *testing.T) {
+	inWorld(t, func(t *testing.T, s *looptest.Server) {
+		looptest.Edit(s, "nodes", "", "n", func(n *corev1.Node) { n.Status.DaemonEndpoints.KubeletEndpoint.Port = 1 })
+		removed, away := 0, true
+		s.Intercept(func(r *http.Request) error {
+			if strings.Contains(r.URL.Path, "/nodes/n/proxy/localVolumes/pvc-") && r.Method == http.MethodDelete {
+				if away {
+					return errors.New("the node is away")
+				}
+				removed++
+			}
+			return nil
+		}, nil)
+		claim(s, "c", nil)
+		selectNode(s, "c", "n")
+		if err := s.Kube.CoreV1().PersistentVolumeClaims("a").Delete(t.Context(), "c", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		pass()
+		s.HoldWatchesOf("persistentvolumes") // the cache shows the volume as released
+		looptest.Edit(s, "persistentvolumes", "", volumes(s)[0].Name, func(v *corev1.PersistentVolume) { v.Status.Phase = corev1.VolumeBound })
+		away = false
+		time.Sleep(20 * time.Minute)
+		synctest.Wait()
+		if removed > 0 {
+			t.Errorf("its data was removed %d times", removed)
+		}
+	})
+}

@@ -23,6 +23,16 @@ func (r *controller) syncVolume(ctx context.Context, key loop.Key) (loop.Result,
 	if volume.Status.Phase == corev1.VolumeBound || !going && (!deletes || volume.Status.Phase != corev1.VolumeReleased) {
 		return loop.Result{}, nil
 	}
+	// Data does not come back: the volume must be as the cache shows it, and not in use again.
+	live, err := r.kube.CoreV1().PersistentVolumes().Get(ctx, volume.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return loop.Result{}, nil
+	case err != nil:
+		return loop.Result{}, fmt.Errorf("read volume %s before its data is removed: %w", volume.Name, err)
+	case live.UID != volume.UID || live.ResourceVersion != volume.ResourceVersion:
+		return loop.Result{}, loop.ErrBehind
+	}
 	if deletes {
 		if err := r.removeData(ctx, volume); err != nil {
 			r.recorder.Eventf(volume, corev1.EventTypeWarning, "VolumeFailedDelete", "%v", err)

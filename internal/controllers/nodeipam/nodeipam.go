@@ -8,12 +8,15 @@
 package nodeipam
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"math"
 	"net/netip"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -229,21 +232,32 @@ func (r *controller) usage() map[netip.Prefix]Usage {
 	return all
 }
 
-// free returns the first range that overlaps with no used one, and how many ranges were looked at.
+// free returns the first range that overlaps with no used one, and how many ranges were looked at. It goes from one
+// used range to the next: a used range may be as wide as the pool, which may have more ranges than anybody can count.
 func (p pool) free(used map[netip.Prefix]bool) (free netip.Prefix, looked int, ok bool) {
+	sorted := slices.SortedFunc(maps.Keys(used), func(a, b netip.Prefix) int {
+		return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
+	})
 	at, more := netip.PrefixFrom(p.all.Addr(), p.bits), true
-	for more && p.all.Contains(at.Addr()) {
+	for _, u := range sorted {
+		if !more || !u.Overlaps(at) {
+			if more && at.Addr().Less(u.Addr()) {
+				break
+			}
+			continue
+		}
 		looked++
-		taken := used[at]
-		for u := range used {
-			taken = taken || u.Bits() != at.Bits() && u.Overlaps(at)
+		if u.Bits() < at.Bits() {
+			at, more = after(u)
+			at = netip.PrefixFrom(at.Addr(), p.bits)
+		} else {
+			at, more = after(at)
 		}
-		if !taken {
-			return at, looked, true
-		}
-		at, more = after(at)
 	}
-	return netip.Prefix{}, looked, false
+	if !more || !p.all.Contains(at.Addr()) {
+		return netip.Prefix{}, looked, false
+	}
+	return at, looked + 1, true
 }
 
 // after returns the next range of the same size.

@@ -118,3 +118,32 @@ func TestNoNodeGetsARangeThatOverlapsWithAnother(t *testing.T) {
 		}
 	})
 }
+
+func TestRangesThatNobodyCanCountNeedNoTime(t *testing.T) {
+	prefix := netip.MustParsePrefix
+	for name, c := range map[string]struct {
+		of     pool
+		used   []string
+		want   string
+		looked int
+	}{
+		"nothing is used":             {pool{prefix("fd00::/8"), 64}, nil, "fd00::/64", 1},
+		"a wide range is used":        {pool{prefix("fd00::/8"), 64}, []string{"fd00::/9"}, "fd80::/64", 2},
+		"a node has everything":       {pool{prefix("fd00::/8"), 64}, []string{"fd00::/8"}, "", 1},
+		"a node has more":             {pool{prefix("fd00::/8"), 64}, []string{"::/0"}, "", 1},
+		"small ranges in one":         {pool{prefix("10.0.0.0/8"), 24}, []string{"10.0.0.7/32", "10.0.0.9/32", "10.0.1.0/24"}, "10.0.2.0/24", 3},
+		"ranges within others":        {pool{prefix("10.0.0.0/8"), 24}, []string{"10.0.0.0/23", "10.0.0.0/24", "10.0.1.0/24", "10.0.3.0/24"}, "10.0.2.0/24", 2},
+		"the last one is left":        {pool{prefix("10.0.0.0/30"), 32}, []string{"10.0.0.0/31", "10.0.0.2/32"}, "10.0.0.3/32", 3},
+		"the end of all is used":      {pool{prefix("255.255.255.254/31"), 32}, []string{"255.255.255.254/31"}, "", 1},
+		"ranges of others are passed": {pool{prefix("10.0.0.0/8"), 24}, []string{"9.0.0.0/8", "11.0.0.0/8", "fd00::/8"}, "10.0.0.0/24", 1},
+	} {
+		used := map[netip.Prefix]bool{}
+		for _, text := range c.used {
+			used[prefix(text)] = true
+		}
+		free, looked, ok := c.of.free(used)
+		if ok != (c.want != "") || ok && free != prefix(c.want) || looked != c.looked {
+			t.Errorf("%s: %v (%t) after %d looks, expected %q after %d", name, free, ok, looked, c.want, c.looked)
+		}
+	}
+}

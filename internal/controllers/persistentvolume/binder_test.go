@@ -423,3 +423,38 @@ func TestWithoutProvisioningNoVolumeIsRequested(t *testing.T) {
 		w.has("c", "v", corev1.ClaimBound)
 	})
 }
+
+func TestAClaimIsNotLostBecauseTheCacheOfVolumesIsBehind(t *testing.T) {
+	inWorld(t, func(w world) {
+		w.volume("v", "1Gi", "a", func(v *corev1.PersistentVolume) {
+			v.Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: "a", Name: "c", UID: "an-earlier-one"}
+		})
+		w.pass()
+		w.claim("c", "1Gi", "a")
+		w.pass()
+		uid := w.has("c", "", corev1.ClaimPending).UID
+		w.HoldWatchesOf("persistentvolumes")
+		looptest.Edit(w.Server, "persistentvolumes", "", "v", func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.UID = uid })
+		looptest.Edit(w.Server, "persistentvolumeclaims", "a", "c", func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.VolumeName = "v"
+			metav1.SetMetaDataAnnotation(&c.ObjectMeta, "pv.kubernetes.io/bind-completed", "yes")
+		})
+		w.pass()
+		w.has("c", "v", corev1.ClaimPending)
+		w.HoldWatchesOf("")
+		w.pass()
+		w.has("c", "v", corev1.ClaimBound)
+	})
+}
+
+func TestAClaimWhoseVolumeIsAnothersIsLost(t *testing.T) {
+	inWorld(t, func(w world) {
+		w.volume("v", "1Gi", "a")
+		w.claim("c", "1Gi", "a")
+		w.pass()
+		looptest.Edit(w.Server, "persistentvolumes", "", "v", func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.UID = "another" })
+		w.pass()
+		w.has("c", "v", corev1.ClaimLost)
+		w.told("ClaimMisbound", "Two claims are bound to the same volume, this one is bound incorrectly")
+	})
+}

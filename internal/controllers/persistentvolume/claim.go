@@ -155,22 +155,29 @@ func (r *controller) keepBound(ctx context.Context, claim *corev1.PersistentVolu
 		return r.lost(ctx, claim, "ClaimLost", "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!")
 	}
 	volume, found := r.volumes.Get("", claim.Spec.VolumeName)
-	if !found {
-		// The cache of volumes may be behind that of claims, so a claim is marked as lost only if the API does not have
-		// its volume.
-		_, err := r.kube.CoreV1().PersistentVolumes().Get(ctx, claim.Spec.VolumeName, metav1.GetOptions{})
-		if err == nil {
-			return loop.ErrBehind
-		}
-		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("read volume %s: %w", claim.Spec.VolumeName, err)
-		}
-		return r.lost(ctx, claim, "ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!")
+	if found && !anothers(volume, claim) {
+		return r.bind(ctx, volume, claim)
 	}
-	if ref := volume.Spec.ClaimRef; ref != nil && ref.UID != claim.UID {
+	if claim.Status.Phase == corev1.ClaimLost {
+		return nil
+	}
+	// A claim is lost for good, and the cache of volumes may be behind that of claims: the API decides.
+	volume, err := r.kube.CoreV1().PersistentVolumes().Get(ctx, claim.Spec.VolumeName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return r.lost(ctx, claim, "ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!")
+	case err != nil:
+		return fmt.Errorf("read volume %s: %w", claim.Spec.VolumeName, err)
+	case anothers(volume, claim):
 		return r.lost(ctx, claim, "ClaimMisbound", "Two claims are bound to the same volume, this one is bound incorrectly")
 	}
-	return r.bind(ctx, volume, claim)
+	return loop.ErrBehind
+}
+
+// anothers reports whether a volume is that of another claim, perhaps an earlier one of the same name.
+func anothers(volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	ref := volume.Spec.ClaimRef
+	return ref != nil && ref.UID != claim.UID
 }
 
 func (r *controller) lost(ctx context.Context, claim *corev1.PersistentVolumeClaim, reason, message string) error {

@@ -3,6 +3,7 @@ package persistentvolume
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,7 +30,11 @@ func (r *controller) recycle(ctx context.Context, volume *corev1.PersistentVolum
 	if volume.Spec.HostPath == nil && volume.Spec.NFS == nil {
 		return loop.Result{}, r.failed(ctx, volume, "VolumeFailedRecycle", "No recycler plugin found for the volume!")
 	}
-	if used := r.users(volume); len(used) > 0 {
+	used, err := r.users(ctx, volume)
+	if err != nil {
+		return loop.Result{}, err
+	}
+	if len(used) > 0 {
 		r.recorder.Eventf(volume, corev1.EventTypeNormal, "VolumeFailedRecycle", "Volume is used by pods: %s", strings.Join(used, ","))
 		return loop.Result{After: recyclerPoll}, nil
 	}
@@ -68,19 +73,24 @@ func (r *controller) deleteRecycler(ctx context.Context, pod *corev1.Pod) error 
 	return wrapf(err, "delete the recycler %s", pod.Name)
 }
 
-// users returns the pods that still use a released volume.
-func (r *controller) users(volume *corev1.PersistentVolume) []string {
+// users returns the pods that still use a released volume. The API is read, because the volume is about to be emptied,
+// and the cache may not show the last pod yet.
+func (r *controller) users(ctx context.Context, volume *corev1.PersistentVolume) ([]string, error) {
 	ref := volume.Spec.ClaimRef
 	if r.claims.Has(loop.Key{Namespace: ref.Namespace, Name: ref.Name}) {
-		return nil // a newer claim of that name, with another volume
+		return nil, nil // a newer claim of that name, with another volume
+	}
+	pods, err := r.kube.CoreV1().Pods(ref.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list the pods that may use volume %s: %w", volume.Name, err)
 	}
 	var used []string
-	for pod := range podview.WithClaim(r.pods, ref.Namespace, ref.Name) {
-		if !pod.Finished() {
+	for i := range pods.Items {
+		if pod := podview.Of(&pods.Items[i]); !pod.Finished() && slices.Contains(pod.Claims, ref.Name) {
 			used = append(used, pod.Namespace+"/"+pod.Name)
 		}
 	}
-	return used
+	return used, nil
 }
 
 // recyclerFor returns the pod that empties a volume.

@@ -117,7 +117,7 @@ func window(rules *autoscalingv2.HPAScalingRules, standard time.Duration) time.D
 
 func limitPlain(now, proposed, least, most int32) verdict {
 	upper, limit := most, tooMany
-	if fastest := max(upFactor*now, upLeast); most > fastest {
+	if fastest := max(clamp(float64(upFactor)*float64(now)), upLeast); most > fastest {
 		upper, limit = fastest, tooFast
 	}
 	switch {
@@ -167,7 +167,7 @@ func (e *evaluation) fastest(rules *autoscalingv2.HPAScalingRules, now int32, up
 	var result int32
 	for i, p := range rules.Policies {
 		since := e.now.Add(-time.Duration(p.PeriodSeconds) * time.Second)
-		began := now - sum(e.ups, since) + sum(e.downs, since)
+		began := int64(now) - sum(e.ups, since) + sum(e.downs, since)
 		reach := reach(p, began, up)
 		if i == 0 || largest && reach > result || !largest && reach < result {
 			result = reach
@@ -176,24 +176,24 @@ func (e *evaluation) fastest(rules *autoscalingv2.HPAScalingRules, now int32, up
 	return result
 }
 
-func reach(p autoscalingv2.HPAScalingPolicy, began int32, up bool) int32 {
-	part := float64(p.Value) / 100
+func reach(p autoscalingv2.HPAScalingPolicy, began int64, up bool) int32 {
+	from, value := float64(began), float64(p.Value)
 	switch {
 	case p.Type == autoscalingv2.PercentScalingPolicy && up:
-		return int32(math.Ceil(float64(began) * (1 + part)))
+		return clamp(math.Ceil(from * (1 + value/100)))
 	case p.Type == autoscalingv2.PercentScalingPolicy:
-		return int32(float64(began) * (1 - part))
+		return clamp(from * (1 - value/100))
 	case up:
-		return began + p.Value
+		return clamp(from + value)
 	}
-	return began - p.Value
+	return clamp(from - value)
 }
 
-func sum(all []sample, since time.Time) int32 {
-	var total int32
+func sum(all []sample, since time.Time) int64 {
+	var total int64
 	for _, s := range all {
 		if s.at.After(since) {
-			total += s.replicas
+			total += int64(s.replicas)
 		}
 	}
 	return total

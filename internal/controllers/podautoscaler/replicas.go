@@ -136,12 +136,10 @@ func (e *evaluation) count(now int32, pods []corev1.Pod, figures map[string]figu
 	return wanted, nil
 }
 
-func ceil(f float64) int32 {
-	if f = math.Ceil(f); f > math.MaxInt32 {
-		return math.MaxInt32
-	}
-	return int32(f)
-}
+func ceil(f float64) int32 { return clamp(math.Ceil(f)) }
+
+// clamp rounds towards zero. What 32 bits cannot hold becomes the largest or smallest number that they can.
+func clamp(f float64) int32 { return int32(max(math.MinInt32, min(math.MaxInt32, f))) }
 
 // byAverage compares the average per pod with a target. It also returns the average.
 func (e *evaluation) byAverage(now int32, pods []corev1.Pod, figures map[string]figure, cpu bool, target int64) (replicas int32, average int64, err error) {
@@ -194,7 +192,7 @@ func (e *evaluation) byUtilization(now int32, pods []corev1.Pod, figures map[str
 			if requested == 0 {
 				return 0, errors.New("no metrics returned matched known pods")
 			}
-			percent := int32(used * 100 / requested)
+			percent := clamp(float64(used) * 100 / float64(requested))
 			if first {
 				utilization, average, first = percent, used/count, false
 			}

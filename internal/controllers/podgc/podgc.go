@@ -100,30 +100,30 @@ type deletion struct {
 	message string // of the condition DisruptionTarget; empty if the pod is only deleted
 }
 
-func (co *collector) collect(ctx context.Context) {
-	vanished := co.vanished(ctx)
+func (c *collector) collect(ctx context.Context) {
+	vanished := c.vanished(ctx)
 	var verdicts []deletion
 	var finished []*podview.Pod
-	for pod := range co.pods.List() {
+	for pod := range c.pods.List() {
 		switch {
 		case pod.Node != "" && vanished[pod.Node]:
 			verdicts = append(verdicts, deletion{pod, Orphaned, "PodGC: node no longer exists"})
 		case pod.Node == "" && pod.DeletionTimestamp != nil:
 			verdicts = append(verdicts, deletion{pod, Unscheduled, ""})
-		case pod.DeletionTimestamp != nil && !pod.Ready && co.outOfService(pod.Node):
+		case pod.DeletionTimestamp != nil && !pod.Ready && c.outOfService(ctx, pod.Node):
 			verdicts = append(verdicts, deletion{pod, OutOfService, "PodGC: node out of service"})
 		case pod.Finished() && pod.DeletionTimestamp == nil:
 			finished = append(finished, pod)
 		}
 	}
-	for _, pod := range surplus(finished, co.options.Threshold) {
+	for _, pod := range surplus(finished, c.options.Threshold) {
 		verdicts = append(verdicts, deletion{pod, Surplus, ""})
 	}
 	_, _ = loop.SlowStart(ctx, len(verdicts), func(ctx context.Context, i int) error {
-		err := co.deletePod(ctx, verdicts[i])
-		co.options.Deleted(verdicts[i].pod.Namespace, verdicts[i].why, err)
+		err := c.deletePod(ctx, verdicts[i])
+		c.options.Deleted(verdicts[i].pod.Namespace, verdicts[i].why, err)
 		if err != nil {
-			co.log.WarnContext(ctx, "pod not collected", "key", informer.KeyOf(verdicts[i].pod).String(), "err", err)
+			c.log.WarnContext(ctx, "pod not collected", "key", informer.KeyOf(verdicts[i].pod).String(), "err", err)
 		}
 		return nil
 	})
@@ -139,43 +139,49 @@ func surplus(finished []*podview.Pod, threshold int) []*podview.Pod {
 }
 
 // vanished returns the nodes of pods that do not exist any more.
-func (co *collector) vanished(ctx context.Context) map[string]bool {
+func (c *collector) vanished(ctx context.Context) map[string]bool {
 	seen, out := map[string]bool{}, map[string]bool{}
-	for pod := range co.pods.List() {
+	for pod := range c.pods.List() {
 		if pod.Node == "" || seen[pod.Node] {
 			continue
 		}
 		seen[pod.Node] = true
-		if co.nodes.Has(loop.Key{Name: pod.Node}) {
-			delete(co.missing, pod.Node)
+		if c.nodes.Has(loop.Key{Name: pod.Node}) {
+			delete(c.missing, pod.Node)
 			continue
 		}
-		since, known := co.missing[pod.Node]
+		since, known := c.missing[pod.Node]
 		if !known {
-			since = co.now()
-			co.missing[pod.Node] = since
+			since = c.now()
+			c.missing[pod.Node] = since
 		}
-		if co.now().Sub(since) < quarantine {
+		if c.now().Sub(since) < quarantine {
 			continue
 		}
-		_, err := co.kube.CoreV1().Nodes().Get(ctx, pod.Node, metav1.GetOptions{})
+		_, err := c.kube.CoreV1().Nodes().Get(ctx, pod.Node, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			out[pod.Node] = true
 		}
 	}
-	for node := range co.missing {
+	for node := range c.missing {
 		if !seen[node] {
-			delete(co.missing, node)
+			delete(c.missing, node)
 		}
 	}
 	return out
 }
 
-func (co *collector) outOfService(name string) bool {
-	node, ok := co.nodes.Get("", name)
-	if !ok {
+// outOfService reports whether somebody has said that a node is off. The API is asked as well: the node may be in
+// service again, and run the pod.
+func (c *collector) outOfService(ctx context.Context, name string) bool {
+	if node, ok := c.nodes.Get("", name); !ok || !isOutOfService(node) {
 		return false
 	}
+	node, err := c.kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	return err == nil && isOutOfService(node)
+}
+
+func isOutOfService(node *corev1.Node) bool {
 	tainted := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
 	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
@@ -183,39 +189,46 @@ func (co *collector) outOfService(name string) bool {
 	return tainted && !ready
 }
 
-func (co *collector) deletePod(ctx context.Context, v deletion) error {
-	pods := co.kube.CoreV1().Pods(v.pod.Namespace)
+func (c *collector) deletePod(ctx context.Context, v deletion) error {
+	pods := c.kube.CoreV1().Pods(v.pod.Namespace)
 	if v.message != "" && !v.pod.Finished() {
-		if err := co.fail(ctx, v); err != nil {
+		if changed, err := c.fail(ctx, v); changed || err != nil {
 			return err
 		}
 	}
-	at := int64(0)
-	err := pods.Delete(ctx, v.pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &at, Preconditions: &metav1.Preconditions{UID: &v.pod.UID}})
+	at, only := int64(0), &metav1.Preconditions{UID: &v.pod.UID}
+	if v.why == Unscheduled {
+		only.ResourceVersion = &v.pod.ResourceVersion // it may have got a node, whose kubelet must say when it has ended
+	}
+	err := pods.Delete(ctx, v.pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &at, Preconditions: only})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete: %w", err)
 	}
 	return nil
 }
 
-// fail marks a pod as failed, because no kubelet will report its end.
-func (co *collector) fail(ctx context.Context, v deletion) error {
+// fail marks a pod as failed, because no kubelet will report its end. If the pod is another one or has changed, it may
+// have succeeded: the next collection looks again.
+func (c *collector) fail(ctx context.Context, v deletion) (changed bool, err error) {
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": v.pod.UID},
+		"metadata": map[string]any{"uid": v.pod.UID, "resourceVersion": v.pod.ResourceVersion},
 		"status": map[string]any{
 			"phase": corev1.PodFailed,
 			"conditions": []corev1.PodCondition{{
 				Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC", ObservedGeneration: v.pod.Generation,
-				Message: v.message, LastTransitionTime: metav1.NewTime(co.now()),
+				Message: v.message, LastTransitionTime: metav1.NewTime(c.now()),
 			}},
 		},
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
-	_, err = co.kube.CoreV1().Pods(v.pod.Namespace).Patch(ctx, v.pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("mark failed: %w", err)
+	_, err = c.kube.CoreV1().Pods(v.pod.Namespace).Patch(ctx, v.pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("mark failed: %w", err)
 	}
-	return nil
+	return false, nil
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/internal/controllers/podview"
 	"github.com/millrace/millrace/loop"
 )
 
@@ -57,11 +58,11 @@ func (r *controller) users(ctx context.Context, claim *resourcev1.ResourceClaim)
 	return users, nil
 }
 
-// gone says that a pod does not use claims any more. A pod that the cache does not show may be so new that it will: the
-// server is asked.
+// gone says that a pod does not use claims any more. A pod that the cache does not show may be so new that it will, and
+// one that is being deleted without a node may have got one: the server is asked.
 func (r *controller) gone(ctx context.Context, namespace string, user resourcev1.ResourceClaimConsumerReference) (bool, error) {
-	if pod, ok := r.pods.Get(namespace, user.Name); ok && pod.UID == user.UID {
-		return done(pod), nil
+	if pod, ok := r.pods.Get(namespace, user.Name); ok && pod.UID == user.UID && (!done(pod) || pod.Finished()) {
+		return done(pod), nil // a pod that has ended stays so
 	}
 	pod, err := r.kube.CoreV1().Pods(namespace).Get(ctx, user.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -70,7 +71,7 @@ func (r *controller) gone(ctx context.Context, namespace string, user resourcev1
 	if err != nil {
 		return false, fmt.Errorf("read pod %s/%s, which a resource claim is reserved for: %w", namespace, user.Name, err)
 	}
-	return pod.UID != user.UID, nil
+	return pod.UID != user.UID || done(podview.Of(pod)), nil
 }
 
 // free writes which users a claim has left. The devices go with the last of them, so that another user may get others

@@ -8,6 +8,7 @@ package servicecidr
 import (
 	"context"
 	"fmt"
+	"iter"
 	"net/netip"
 	"slices"
 	"time"
@@ -133,7 +134,7 @@ func (r *controller) release(ctx context.Context, key loop.Key, c *networkingv1.
 	if !slices.Contains(c.Finalizers, finalizer) {
 		return loop.Result{}, nil
 	}
-	if r.needed(c) {
+	if needed(c, r.ranges.List(), r.addresses.List()) {
 		return loop.Result{}, r.condition(ctx, key, c, metav1.Condition{
 			Type: networkingv1.ServiceCIDRConditionReady, Status: metav1.ConditionFalse, Reason: networkingv1.ServiceCIDRReasonTerminating,
 			Message: "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR",
@@ -142,14 +143,43 @@ func (r *controller) release(ctx context.Context, key loop.Key, c *networkingv1.
 	if left := grace - r.now().Sub(c.DeletionTimestamp.Time); left > 0 {
 		return loop.Result{After: left}, nil
 	}
+	if needed, err := r.stillNeeded(ctx, c); err != nil {
+		return loop.Result{}, err
+	} else if needed {
+		return loop.Result{}, loop.ErrBehind
+	}
 	changed := c.DeepCopy()
 	changed.Finalizers = slices.DeleteFunc(changed.Finalizers, func(f string) bool { return f == finalizer })
 	return loop.Result{}, r.update(ctx, key, changed)
 }
 
+// stillNeeded asks the API what [needed] says: a range goes for good, and the cache may not show the last address in
+// it, or that the other range with its addresses is gone.
+func (r *controller) stillNeeded(ctx context.Context, c *networkingv1.ServiceCIDR) (bool, error) {
+	ranges, err := r.kube.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, fmt.Errorf("list the ranges beside service CIDR %s: %w", c.Name, err)
+	}
+	addresses, err := r.kube.NetworkingV1().IPAddresses().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, fmt.Errorf("list the addresses that may be in service CIDR %s: %w", c.Name, err)
+	}
+	return needed(c, pointers(ranges.Items), pointers(addresses.Items)), nil
+}
+
+func pointers[T any](all []T) iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for i := range all {
+			if !yield(&all[i]) {
+				return
+			}
+		}
+	}
+}
+
 // needed reports whether an address would be in no range without this one.
-func (r *controller) needed(c *networkingv1.ServiceCIDR) bool {
-	others := r.others(c)
+func needed(c *networkingv1.ServiceCIDR, ranges iter.Seq[*networkingv1.ServiceCIDR], addresses iter.Seq[*networkingv1.IPAddress]) bool {
+	others := others(c, ranges)
 	inside := func(within netip.Prefix, p netip.Prefix) bool {
 		return within.Bits() <= p.Bits() && within.Contains(p.Addr())
 	}
@@ -162,7 +192,7 @@ func (r *controller) needed(c *networkingv1.ServiceCIDR) bool {
 	if len(alone) == 0 {
 		return false
 	}
-	for a := range r.addresses.List() {
+	for a := range addresses {
 		address, err := netip.ParseAddr(a.Name)
 		if err != nil || a.Labels[networkingv1.LabelManagedBy] != allocator {
 			continue
@@ -176,9 +206,9 @@ func (r *controller) needed(c *networkingv1.ServiceCIDR) bool {
 }
 
 // others returns all ranges except those of one ServiceCIDR.
-func (r *controller) others(c *networkingv1.ServiceCIDR) []netip.Prefix {
+func others(c *networkingv1.ServiceCIDR, ranges iter.Seq[*networkingv1.ServiceCIDR]) []netip.Prefix {
 	var out []netip.Prefix
-	for other := range r.ranges.List() {
+	for other := range ranges {
 		if other.Name != c.Name {
 			out = append(out, prefixes(other)...)
 		}

@@ -94,3 +94,26 @@ func TestRangesAreReadyAndDeletedWhenNoAddressNeedsThem(t *testing.T) {
 		expect("beside another like it", "wide", "gone")
 	})
 }
+
+func TestARangeStaysWhileOnlyTheCacheShowsNoAddressInIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := looptest.New(t, millracetest.API(t))
+		looptest.Start(t, s.Clients(), servicecidr.Entry)
+		looptest.Create(s, "servicecidrs", "", cidr("alone", "192.168.0.0/24"))
+		time.Sleep(time.Second)
+		s.HoldWatchesOf("ipaddresses")
+		looptest.Create(s, "ipaddresses", "", address("192.168.0.7"))
+		if err := s.Kube.NetworkingV1().ServiceCIDRs().Delete(t.Context(), "alone", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if got := ready(t, s, "alone"); got != "True " {
+			t.Errorf("while the cache is behind it is %q", got)
+		}
+		s.HoldWatchesOf("")
+		time.Sleep(time.Minute)
+		if got := ready(t, s, "alone"); got != "False Terminating" {
+			t.Errorf("then it is %q", got)
+		}
+	})
+}

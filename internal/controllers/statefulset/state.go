@@ -25,7 +25,8 @@ type state struct {
 	current   *appsv1.ControllerRevision // the revision before the update
 	update    *appsv1.ControllerRevision // the revision of the update
 
-	slots     []slot // the ordinals that should have a pod, in order
+	slots     []slot // the ordinals that have a pod and should, and the lowest ones without, up to burst of them; in order
+	missing   int    // how many ordinals should have a pod and have none
 	condemned []slot // pods whose ordinal is too high or too low, the highest first
 	after     time.Duration
 }
@@ -36,10 +37,11 @@ type slot struct {
 	pod    *podview.Pod
 }
 
-// ordinal returns the ordinal in a pod's name.
+// ordinal returns the ordinal in a pod's name. The first ordinal and the number of replicas have 32 bits each, so their
+// sum has more.
 func ordinal(set *appsv1.StatefulSet, pod string) (int, bool) {
 	text, ok := strings.CutPrefix(pod, set.Name+"-")
-	n, err := strconv.ParseInt(text, 10, 32)
+	n, err := strconv.ParseInt(text, 10, 64)
 	return int(n), ok && err == nil && n >= 0 && strconv.FormatInt(n, 10) == text
 }
 
@@ -67,22 +69,32 @@ func (s *state) within(number int) bool {
 	return number >= s.first() && number < s.first()+s.replicas()
 }
 
+// burst is the number of missing pods that one sync knows, and so the number that it makes at most: what a sync needs
+// must not grow with the number of replicas that somebody asks for. The status is written after each burst.
+const burst = 500
+
 // arrange assigns pods to their ordinals.
 func (s *state) arrange(pods []*podview.Pod) {
-	s.slots = make([]slot, s.replicas())
-	for i := range s.slots {
-		s.slots[i].number = s.first() + i
-	}
+	has := make(map[int]bool, len(pods))
 	for _, p := range pods {
 		number, ok := ordinal(s.set, p.Name)
 		switch {
 		case !ok:
 		case s.within(number):
-			s.slots[number-s.first()].pod = p
+			s.slots = append(s.slots, slot{number, p})
+			has[number] = true
 		default:
 			s.condemned = append(s.condemned, slot{number, p})
 		}
 	}
+	s.missing = s.replicas() - len(has)
+	for number, left := s.first(), min(s.missing, burst); left > 0; number++ {
+		if !has[number] {
+			s.slots = append(s.slots, slot{number: number})
+			left--
+		}
+	}
+	slices.SortFunc(s.slots, func(a, b slot) int { return a.number - b.number })
 	slices.SortFunc(s.condemned, func(a, b slot) int { return b.number - a.number })
 }
 

@@ -40,6 +40,9 @@ func (s *state) fill(ctx context.Context) (wait bool, err error) {
 	for _, at := range s.slots {
 		s.available(at.pod) // requests a sync for when it becomes available
 	}
+	if s.missing > burst {
+		s.again(0) // the next burst, as soon as the cache shows this one
+	}
 	return false, err
 }
 
@@ -134,16 +137,19 @@ func (s *state) roll(ctx context.Context) (wait bool, err error) {
 	if !s.rolls() {
 		return false, nil
 	}
-	room := s.maxUnavailable()
+	room := s.maxUnavailable() - s.missing
 	var useful, useless []*podview.Pod
-	for i, at := range slices.Backward(s.slots) {
+	for _, at := range slices.Backward(s.slots) {
 		p := at.pod
+		if p == nil {
+			continue
+		}
 		available := healthy(p) && s.available(p)
 		if !available {
 			room--
 		}
 		switch {
-		case i < s.partition() || p == nil || revisionOf(p) == s.update.Name || p.DeletionTimestamp != nil:
+		case at.number < s.first()+s.partition() || revisionOf(p) == s.update.Name || p.DeletionTimestamp != nil:
 		case !available && !s.ordered():
 			useless = append(useless, p)
 		default:

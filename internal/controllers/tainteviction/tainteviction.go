@@ -2,10 +2,11 @@
 //
 // Guarantees: a pod that tolerates all such taints of its node without a time limit is never touched. A pod that
 // tolerates one of them for a limited time is deleted when that time has passed since the taint was added, or since the
-// pod was created if that was later. If the taint is removed in time, nothing happens. All this is computed from the
-// objects each time, so a restart loses nothing but the events of evictions that are cancelled. A pod gets the
-// condition DisruptionTarget before it is deleted. Pods that have ended, and those that are being deleted for another
-// reason, are evicted as well, and no pod more than once.
+// pod got its node if that was later. If the taint is removed in time, nothing happens. What this process has seen
+// happen has the time of its own clock: the times in objects are those of other machines' clocks, and count only for
+// what was there when it started, where they are at most the time of the start. So a restart loses nothing but the
+// events of evictions that are cancelled. A pod gets the condition DisruptionTarget before it is deleted. Pods that
+// have ended, and those that are being deleted for another reason, are evicted as well, and no pod more than once.
 package tainteviction
 
 import (
@@ -24,6 +25,7 @@ import (
 
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/internal/controllers/podview"
+	"github.com/millrace/millrace/internal/demand"
 	"github.com/millrace/millrace/loop"
 )
 
@@ -63,20 +65,24 @@ func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 	e := &controller{
 		Options: o,
 		kube:    c.Kube, recorder: c.Recorder, now: c.Now,
-		nodes: loop.Informer(c, informer.For(c.Kube.CoreV1().Nodes())),
-		pods:  podview.Informer(c),
+		nodes:     loop.Informer(c, informer.For(c.Kube.CoreV1().Nodes())),
+		pods:      podview.Informer(c),
+		sightings: sightings{nodes: map[string]map[corev1.Taint]time.Time{}, pods: map[types.UID]time.Time{}},
 	}
 	return &loop.Loop{
 		Name: name, Clients: c, Workers: 8, Sync: e.sync,
 		Watches: []loop.Watch{
-			loop.Changes(e.nodes, tainted),
+			loop.Changes(e.nodes, e.tainted),
 			loop.Changes(e.pods, e.placed),
 		},
 	}, nil
 }
 
 // tainted wakes a node that has or had NoExecute taints.
-func tainted(before, after *corev1.Node) (keys []loop.Key) {
+func (e *controller) tainted(before, after *corev1.Node) (keys []loop.Key) {
+	if before != nil && after != nil {
+		e.sightings.added(after.Name, evicting(before), evicting(after), e.now())
+	}
 	for _, node := range []*corev1.Node{after, before} {
 		if node != nil && len(evicting(node)) > 0 {
 			return []loop.Key{{Name: node.Name}}
@@ -99,6 +105,12 @@ func (e *controller) placed(before, after *podview.Pod) []loop.Key {
 		return nil // tolerations can only be added
 	}
 	node, ok := e.nodes.Get("", pod.Node)
+	switch {
+	case after == nil:
+		e.sightings.left(pod.UID)
+	case ok && len(evicting(node)) > 0 && (before == nil || before.Node == ""):
+		e.sightings.arrived(pod.UID, e.now())
+	}
 	if ok && len(evicting(node)) > 0 || after == nil && e.pendingEvictions.has(pod.Node, pod.UID) {
 		return []loop.Key{{Name: pod.Node}}
 	}
@@ -126,13 +138,14 @@ func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 		e.leave(key.Name)
 		return loop.Result{}, nil
 	}
+	e.sightings.begin()
 	taints := evicting(node)
 	e.sightings.date(key.Name, taints, e.now())
 	var due []verdict
 	var next time.Duration
 	waiting, expired := pods{}, pods{}
 	for pod := range podview.OnNode(e.pods, key.Name) {
-		at, ends := deadline(pod, taints)
+		at, ends := deadline(pod, e.sightings.since(pod, e.now()), taints)
 		left := at.Sub(e.now())
 		switch {
 		case !ends:
@@ -178,12 +191,12 @@ func tolerated(pod *podview.Pod, taints []corev1.Taint) bool {
 	})
 }
 
-// deadline returns when a pod no longer tolerates the taints, if ever.
-func deadline(pod *podview.Pod, taints []corev1.Taint) (at time.Time, ends bool) {
+// deadline returns when a pod that is on its node since a time no longer tolerates the taints, if ever.
+func deadline(pod *podview.Pod, since time.Time, taints []corev1.Taint) (at time.Time, ends bool) {
 	for _, taint := range taints {
 		start := taint.TimeAdded.Time
-		if pod.CreationTimestamp.After(start) {
-			start = pod.CreationTimestamp.Time
+		if since.After(start) {
+			start = since
 		}
 		for _, tolerated := range tolerationTimes(pod, taint) {
 			if end := start.Add(tolerated); !ends || end.Before(at) {
@@ -206,7 +219,7 @@ func tolerationTimes(pod *podview.Pod, taint corev1.Taint) []time.Duration {
 		}
 		tolerated = true
 		if t.TolerationSeconds != nil {
-			out = append(out, time.Duration(max(0, *t.TolerationSeconds))*time.Second)
+			out = append(out, demand.Seconds(max(0, *t.TolerationSeconds)))
 		}
 	}
 	if !tolerated {

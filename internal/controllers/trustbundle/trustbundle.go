@@ -96,8 +96,8 @@ func (c *controller) keepOne(ctx context.Context, key loop.Key) error {
 		if b.Name == c.wanted.Name {
 			continue
 		}
-		err := c.kube.CertificatesV1().ClusterTrustBundles().Delete(ctx, b.Name, metav1.DeleteOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
+		err := c.kube.CertificatesV1().ClusterTrustBundles().Delete(ctx, b.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(b.UID))})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			failed = errors.Join(failed, fmt.Errorf("delete the trust bundle %s: %w", b.Name, err))
 		}
 	}

@@ -112,7 +112,7 @@ func (s *Services) rangeOf(ctx context.Context, a netip.Addr) (netip.Prefix, err
 // usable excludes the network address and, for IPv4, the broadcast address.
 func usable(p netip.Prefix, a netip.Addr) bool {
 	first, n := usableOf(p)
-	if a.Less(first) {
+	if n == 0 || a.Less(first) {
 		return false
 	}
 	last, _ := netip.AddrFromSlice(new(big.Int).Add(number(first), new(big.Int).SetUint64(n-1)).FillBytes(make([]byte, a.BitLen()/8)))
@@ -123,7 +123,7 @@ func usable(p netip.Prefix, a netip.Addr) bool {
 // is used.
 func usableOf(p netip.Prefix) (first netip.Addr, n uint64) {
 	n = uint64(1)<<min(p.Addr().BitLen()-p.Bits(), 62) - 1 // without the first address
-	if p.Addr().Is4() {
+	if p.Addr().Is4() && n > 0 {
 		n-- // without the last address
 	}
 	return p.Masked().Addr().Next(), n

@@ -36,6 +36,7 @@ type Server struct {
 	after   func(*http.Request) error
 	hidden  string // an API group that discovery hides
 	held    bool   // watches deliver nothing
+	behind  string // watches of this resource deliver nothing
 	oldest  uint64 // watches from an older revision are refused
 	watches map[*stream]bool
 }
@@ -103,6 +104,15 @@ func (s *Server) HoldWatches(held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held = held
+	s.moved.Broadcast()
+}
+
+// HoldWatchesOf blocks the watches of a resource: caches of it fall behind those of others. The empty resource releases
+// them.
+func (s *Server) HoldWatchesOf(resource string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.behind = resource
 	s.moved.Broadcast()
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
@@ -139,9 +140,10 @@ func (s *Server) Faults(random *rand.Rand) *atomic.Bool {
 // stream is the body of a watch, which can be blocked and cut.
 type stream struct {
 	io.ReadCloser
-	server  *Server
-	cancel  context.CancelFunc
-	dropped bool // guarded by server.mu
+	server   *Server
+	resource string
+	cancel   context.CancelFunc
+	dropped  bool // guarded by server.mu
 }
 
 func (s *Server) watch(r *http.Request) (*http.Response, error) {
@@ -151,7 +153,7 @@ func (s *Server) watch(r *http.Request) (*http.Response, error) {
 		cancel()
 		return nil, err
 	}
-	w := &stream{ReadCloser: response.Body, server: s, cancel: cancel}
+	w := &stream{ReadCloser: response.Body, server: s, resource: path.Base(r.URL.Path), cancel: cancel}
 	s.mu.Lock()
 	s.watches[w] = true
 	s.mu.Unlock()
@@ -165,7 +167,7 @@ func (st *stream) Read(p []byte) (int, error) {
 	s := st.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.held && !st.dropped && s.watches[st] {
+	for (s.held || s.behind == st.resource) && !st.dropped && s.watches[st] {
 		s.moved.Wait()
 	}
 	if st.dropped || !s.watches[st] {
