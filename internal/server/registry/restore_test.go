@@ -15,7 +15,7 @@ import (
 
 func TestAfterARestoreNothingWaitsForWhatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		restored := memory.New(memory.Options{})
+		var restored store.Store = memory.New(memory.Options{})
 		defer restored.Close()
 		w := newWorld(t, 0)
 		w.create(20)
@@ -24,7 +24,7 @@ func TestAfterARestoreNothingWaitsForWhatIsGone(t *testing.T) {
 		}
 		before := w.maps.Wrote()
 		synctest.Wait()
-		w.store.LateLog.Store = store.Transform(restored, lock{}) // the watch on the former store stays, and is silent
+		w.inner.now.Store(&restored) // the watch on the former store stays, and is silent
 		if _, err := restored.Create(t.Context(), w.maps.key("default", "kept"), []byte(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"kept","namespace":"default"}}`), 0); err != nil {
 			t.Fatal(err)
 		}
