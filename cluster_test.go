@@ -114,6 +114,7 @@ func TestExtendedResourcesAreDevices(t *testing.T) {
 		left := &resourcev1.ResourceClaim{Spec: first.Spec, ObjectMeta: metav1.ObjectMeta{Name: "left", Annotations: first.Annotations, Finalizers: first.Finalizers, OwnerReferences: first.OwnerReferences}}
 		left.OwnerReferences[0].Name, left.OwnerReferences[0].UID = second.Name, second.UID
 		must(devices.ResourceClaims("default").Create(t.Context(), left, metav1.CreateOptions{}))
+		time.Sleep(time.Second) // until the scheduler knows it, as it does of an earlier attempt
 		second.Spec.SchedulingGates = nil
 		must(pods.Update(t.Context(), second, metav1.UpdateOptions{}))
 		time.Sleep(2 * time.Minute)
