@@ -32,7 +32,9 @@ import (
 	"github.com/millrace/millrace/internal/server/registry"
 	"github.com/millrace/millrace/internal/server/resource"
 	"github.com/millrace/millrace/internal/server/resource/builtin"
+	"github.com/millrace/millrace/internal/server/store"
 	"github.com/millrace/millrace/internal/server/store/memory"
+	"github.com/millrace/millrace/internal/server/store/storetest"
 	"github.com/millrace/millrace/internal/server/watchcache"
 	"github.com/millrace/millrace/internal/server/webhook"
 )
@@ -240,26 +242,35 @@ func TestClosingEndsCallsAndConnections(t *testing.T) {
 	h.Close()
 }
 
-// world is a registry with services.
+// world is a registry with services, on a store whose log can be held.
 type world struct {
 	testing.TB
 	*registry.Registry
+	log *storetest.LateLog
 }
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	s := memory.New(memory.Options{})
-	cache := watchcache.New(s, watchcache.Options{Root: registry.Root})
+	t.Cleanup(func() { s.Close() })
+	return openWorld(t, s)
+}
+
+// openWorld opens the registry of a server on a store that others may use, too.
+func openWorld(t testing.TB, s store.Store) *world {
+	t.Helper()
+	log := storetest.NewLateLog(s)
+	cache := watchcache.New(log, watchcache.Options{Root: registry.Root})
 	catalogue, err := resource.NewCatalogue(builtin.Kinds()...)
 	must(t, err)
-	reg, err := registry.New(registry.Options{Store: s, Cache: cache, Catalogue: catalogue})
+	reg, err := registry.New(registry.Options{Store: log, Cache: cache, Catalogue: catalogue})
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); cache.Run(ctx) }()
-	t.Cleanup(func() { cancel(); <-ended; s.Close() })
+	t.Cleanup(func() { cancel(); <-ended })
 	must(t, cache.WaitReady(ctx))
-	return &world{t, reg}
+	return &world{t, reg, log}
 }
 
 func (w *world) create(group, of string, o resource.Object) {
@@ -339,4 +350,47 @@ func TestAServiceWithoutSlicesIsReachedByItsEndpoints(t *testing.T) {
 	if _, err := c.Post(t.Context(), webhook.Target{Service: &webhook.Service{Namespace: "n", Name: "hook"}, CABundle: h.bundle}, nil); err != nil {
 		t.Error(err)
 	}
+}
+
+// While the log is late, a webhook is called where it was before; what would be missing is asked for.
+func TestAWebhookIsFoundThoughTheLogIsHeld(t *testing.T) {
+	w := newWorld(t)
+	other := openWorld(t, w.log.Store)
+	h, moved := newHook(t, serviceHost, echo), newHook(t, serviceHost, func(http.ResponseWriter, *http.Request) {
+		t.Error("the address that has not come yet is called")
+	})
+	c := client(t, webhook.Options{Registry: w.Registry, Dial: toLoopback})
+	call := func() error {
+		_, err := c.Post(t.Context(), webhook.Target{Service: &webhook.Service{Namespace: "n", Name: "hook"}, CABundle: h.bundle}, nil)
+		return err
+	}
+	release := w.log.Hold()
+	other.create("", "services", service())
+	other.create(discoveryv1.GroupName, "endpointslices", slice(h.port, "10.1.0.2"))
+	if err := call(); err != nil {
+		t.Errorf("a service that another server has made is not found: %v", err)
+	}
+	release()
+	for !w.sees("hook-1") {
+		time.Sleep(time.Millisecond)
+	}
+	defer w.log.Hold()()
+	added := slice(moved.port, "10.1.0.3")
+	added.Name = "hook-2"
+	other.create(discoveryv1.GroupName, "endpointslices", added)
+	for range 10 {
+		if err := call(); err != nil {
+			t.Errorf("the address of before: %v", err)
+		}
+	}
+}
+
+// sees says whether the cache has an endpoint slice.
+func (w *world) sees(name string) bool {
+	w.Helper()
+	kind, _ := w.Catalogue.Kind(schema.GroupResource{Group: discoveryv1.GroupName, Resource: "endpointslices"})
+	s, err := w.Storage(kind)
+	must(w, err)
+	_, err = s.Get(w.Context(), "n", name, registry.Freshness{Any: true})
+	return err == nil
 }
