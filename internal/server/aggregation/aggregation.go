@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/server/apiserver"
 	"github.com/millrace/millrace/internal/server/registry"
 	"github.com/millrace/millrace/internal/server/resource"
+	"github.com/millrace/millrace/internal/server/services"
 )
 
 // Options say what is aggregated. Registry is required.
@@ -38,9 +39,10 @@ type Backend struct {
 
 // Aggregator knows who answers for which group version.
 type Aggregator struct {
-	o   Options
-	log *slog.Logger
-	via string
+	o        Options
+	log      *slog.Logger
+	via      string
+	services *services.Resolver
 
 	now atomic.Pointer[snapshot]
 
@@ -61,7 +63,7 @@ func New(o Options) *Aggregator {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	a := &Aggregator{
-		o: o, log: o.Logger, via: newVia(),
+		o: o, log: o.Logger, via: newVia(), services: services.NewResolver(o.Registry),
 		learned: map[schema.GroupVersion]*discoveryv2.APIVersionDiscovery{}, documents: map[string]string{}, checkers: map[string]*checker{},
 		changed: make(chan struct{}, 1),
 	}

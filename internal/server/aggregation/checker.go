@@ -18,6 +18,7 @@ import (
 
 	"github.com/millrace/millrace/internal/server/auth"
 	"github.com/millrace/millrace/internal/server/registry"
+	"github.com/millrace/millrace/internal/server/services"
 )
 
 const (
@@ -137,7 +138,7 @@ func (a *Aggregator) check(ctx context.Context, s *v1.APIService, c *connections
 }
 
 func (a *Aggregator) checkEndpoints(ctx context.Context, service *corev1.Service, ref *v1.ServiceReference) *v1.APIServiceCondition {
-	port, listens := portOf(service, *ref.Port)
+	port, listens := services.PortName(service, *ref.Port)
 	if !listens {
 		return new(condition(v1.ConditionFalse, "ServicePortError", "service/%s in %q is not listening on port %d", ref.Name, ref.Namespace, *ref.Port))
 	}
@@ -147,7 +148,7 @@ func (a *Aggregator) checkEndpoints(ctx context.Context, service *corev1.Service
 		return new(condition(v1.ConditionUnknown, "EndpointsAccessError", "service/%s in %q cannot be checked due to: %v", ref.Name, ref.Namespace, err))
 	case len(all) == 0:
 		return new(condition(v1.ConditionFalse, "EndpointsNotFound", "cannot find endpointslices for service/%s in %q", ref.Name, ref.Namespace))
-	case !slices.ContainsFunc(all, func(s *discoveryv1.EndpointSlice) bool { return len(ready(s, port)) > 0 }):
+	case !slices.ContainsFunc(all, func(s *discoveryv1.EndpointSlice) bool { return len(services.Ready(s, port)) > 0 }):
 		return new(condition(v1.ConditionFalse, "MissingEndpoints", "endpointslices for service/%s in %q have no addresses with port name %q", ref.Name, ref.Namespace, port))
 	}
 	return nil

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	v1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/millrace/millrace/internal/server/services"
 )
 
 const (
@@ -69,7 +71,7 @@ func (c *connections) close() {
 
 // dial reaches one of the endpoints; one that refuses is passed over for another.
 func (a *Aggregator) dial(ctx context.Context, network string, ref *v1.ServiceReference) (net.Conn, error) {
-	all, err := a.addresses(ctx, ref)
+	all, err := a.services.Resolve(ctx, services.Port{Namespace: ref.Namespace, Name: ref.Name, Number: *ref.Port})
 	if err != nil {
 		return nil, err
 	}

@@ -2,11 +2,6 @@ package aggregation
 
 import (
 	"context"
-	"fmt"
-	"math/rand/v2"
-	"net"
-	"slices"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -70,57 +65,4 @@ func (a *Aggregator) slices(ctx context.Context, ref *v1.ServiceReference) ([]*d
 		out = append(out, slice)
 	}
 	return out, nil
-}
-
-// addresses are where a service is reached, in random order.
-func (a *Aggregator) addresses(ctx context.Context, ref *v1.ServiceReference) ([]string, error) {
-	service, err := a.service(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	if service.Spec.Type == corev1.ServiceTypeExternalName {
-		return []string{net.JoinHostPort(service.Spec.ExternalName, strconv.Itoa(int(*ref.Port)))}, nil
-	}
-	port, ok := portOf(service, *ref.Port)
-	if !ok {
-		return nil, fmt.Errorf("no service port %d found for service %q", *ref.Port, ref.Name)
-	}
-	all, err := a.slices(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, s := range all {
-		out = append(out, ready(s, port)...)
-	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("no endpoints available for service %q", ref.Name)
-	}
-	rand.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
-	return out, nil
-}
-
-// portOf is the name of a service's port.
-func portOf(s *corev1.Service, number int32) (name string, ok bool) {
-	i := slices.IndexFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == number })
-	if i < 0 {
-		return "", false
-	}
-	return s.Spec.Ports[i].Name, true
-}
-
-// ready are the addresses of a slice, at a port, that are ready.
-func ready(s *discoveryv1.EndpointSlice, port string) []string {
-	var out []string
-	for _, p := range s.Ports {
-		if p.Port == nil || p.Name == nil && port != "" || p.Name != nil && *p.Name != port {
-			continue
-		}
-		for _, e := range s.Endpoints {
-			if (e.Conditions.Ready == nil || *e.Conditions.Ready) && len(e.Addresses) > 0 {
-				out = append(out, net.JoinHostPort(e.Addresses[0], strconv.Itoa(int(*p.Port))))
-			}
-		}
-	}
-	return out
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/millrace/millrace/internal/server/registry"
 	"github.com/millrace/millrace/internal/server/resource"
+	"github.com/millrace/millrace/internal/server/services"
 )
 
 // MaxAnswer is how long an answer may be, in bytes.
@@ -38,7 +39,7 @@ type Options struct {
 
 // Client calls webhooks. It can be used by many goroutines.
 type Client struct {
-	resolver resolver
+	services *services.Resolver
 	dial     Dial
 
 	ctx   context.Context // ends with the client
@@ -57,7 +58,7 @@ var ErrClosed = errors.New("the client of webhooks is closed")
 
 // New makes a client. It opens nothing before the first call.
 func New(o Options) *Client {
-	c := &Client{resolver: resolver{registry: o.Registry, known: map[port]*endpoints{}}, dial: o.Dial, transports: map[trust]*transport{}, open: map[*conn]struct{}{}}
+	c := &Client{services: services.NewResolver(o.Registry), dial: o.Dial, transports: map[trust]*transport{}, open: map[*conn]struct{}{}}
 	if c.dial == nil {
 		c.dial = (&net.Dialer{}).DialContext
 	}
@@ -150,7 +151,7 @@ func (c *Client) web(t *Target) (*http.Client, error) {
 	}
 	w := &http.Client{Transport: through, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	if t.Service != nil {
-		w.Transport = &byEndpoint{through, &c.resolver, t.Service}
+		w.Transport = &byEndpoint{through, c.services, t.Service}
 	}
 	if u := t.user(); u != nil {
 		w.Transport, err = rest.HTTPWrappersForConfig(u.config, w.Transport)

@@ -7,6 +7,8 @@ import (
 	"path"
 	"strconv"
 	"time"
+
+	"github.com/millrace/millrace/internal/server/services"
 )
 
 // Target is what a configuration names: a URL or a service.
@@ -36,6 +38,11 @@ func (s *Service) port() int32 {
 		return defaultPort
 	}
 	return s.Port
+}
+
+// at is the port that is called.
+func (s *Service) at() services.Port {
+	return services.Port{Namespace: s.Namespace, Name: s.Name, Number: s.port()}
 }
 
 // host is the name that the certificate of the service must have.

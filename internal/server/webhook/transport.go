@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/millrace/millrace/internal/server/services"
 )
 
 const (
@@ -117,7 +119,7 @@ func (n *conn) Close() error {
 // requests spread although HTTP/2 needs one connection only.
 type byEndpoint struct {
 	through  *transport
-	resolver *resolver
+	services *services.Resolver
 	service  *Service
 }
 
@@ -125,7 +127,7 @@ type byEndpoint struct {
 const mostAttempts = 3
 
 func (b *byEndpoint) RoundTrip(r *http.Request) (answer *http.Response, err error) {
-	addresses, err := b.resolver.resolve(r.Context(), b.service)
+	addresses, err := b.services.Resolve(r.Context(), b.service.at())
 	if err != nil {
 		return nil, err
 	}

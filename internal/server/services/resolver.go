@@ -1,4 +1,6 @@
-package webhook
+// Package services finds the addresses behind services, for those parts of the server that call them: webhooks and
+// aggregated APIs.
+package services
 
 import (
 	"context"
@@ -22,18 +24,23 @@ import (
 	"github.com/millrace/millrace/internal/server/watchcache"
 )
 
-// resolver finds the endpoints of services.
-type resolver struct {
+// Resolver finds the endpoints of services.
+type Resolver struct {
 	registry *registry.Registry
 
 	mu    sync.Mutex // guards known
-	known map[port]*endpoints
+	known map[Port]*endpoints
 }
 
-// port is one of a service.
-type port struct {
-	namespace, name string
-	number          int32
+// NewResolver returns a Resolver. Without a registry it finds nothing.
+func NewResolver(r *registry.Registry) *Resolver {
+	return &Resolver{registry: r, known: map[Port]*endpoints{}}
+}
+
+// Port is one of a service.
+type Port struct {
+	Namespace, Name string
+	Number          int32
 }
 
 // endpoints are the addresses behind a port, as the objects of some revisions say. They never change.
@@ -46,21 +53,22 @@ type endpoints struct {
 // mostKnown bounds what is kept of services, some of which may be gone.
 const mostKnown = 1024
 
-// resolve lists the addresses that are ready behind a port of a service, in random order.
-func (r *resolver) resolve(ctx context.Context, s *Service) ([]string, error) {
+// Resolve lists the addresses that are ready behind a port of a service, in random order. Addresses may be those of
+// before while the server's log is late; what is missing is asked for.
+func (r *Resolver) Resolve(ctx context.Context, p Port) ([]string, error) {
 	if r.registry == nil {
 		return nil, errors.New("services cannot be called here")
 	}
-	e, err := r.look(ctx, s, registry.Freshness{Any: true})
+	e, err := r.look(ctx, p, registry.Freshness{Any: true})
 	if err != nil || len(e.addresses)+len(e.others) == 0 {
 		// What was written a moment ago may not have come yet.
-		if e, err = r.look(ctx, s, registry.Freshness{}); err != nil {
+		if e, err = r.look(ctx, p, registry.Freshness{}); err != nil {
 			return nil, err
 		}
 	}
 	out := append(shuffled(e.addresses), shuffled(e.others)...)
 	if len(out) == 0 {
-		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", s.Name))
+		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", p.Name))
 	}
 	return out, nil
 }
@@ -72,18 +80,18 @@ func shuffled(all []string) []string {
 }
 
 // look finds the endpoints in a state that is as fresh as is asked for.
-func (r *resolver) look(ctx context.Context, s *Service, f registry.Freshness) (*endpoints, error) {
+func (r *Resolver) look(ctx context.Context, p Port, f registry.Freshness) (*endpoints, error) {
 	storage, err := r.storage("", "services")
 	if err != nil {
 		return nil, err
 	}
-	service, err := storage.Get(ctx, s.Namespace, s.Name, f)
+	service, err := storage.Get(ctx, p.Namespace, p.Name, f)
 	if apierrors.IsNotFound(err) {
-		return nil, apierrors.NewNotFound(corev1.Resource("service"), s.Name)
+		return nil, apierrors.NewNotFound(corev1.Resource("service"), p.Name)
 	} else if err != nil {
 		return nil, err
 	}
-	found, err := r.slicesOf(ctx, s, f)
+	found, err := r.slicesOf(ctx, p, f)
 	if err != nil {
 		return nil, err
 	}
@@ -91,14 +99,13 @@ func (r *resolver) look(ctx context.Context, s *Service, f registry.Freshness) (
 	for _, o := range found {
 		from = append(from, o.Revision)
 	}
-	at := port{s.Namespace, s.Name, s.port()}
 	r.mu.Lock()
-	known := r.known[at]
+	known := r.known[p]
 	r.mu.Unlock()
 	if known != nil && slices.Equal(known.from, from) {
 		return known, nil
 	}
-	made, err := r.read(ctx, s, service, found)
+	made, err := r.read(ctx, p, service, found)
 	if err != nil {
 		return nil, err
 	}
@@ -108,25 +115,25 @@ func (r *resolver) look(ctx context.Context, s *Service, f registry.Freshness) (
 	if len(r.known) >= mostKnown {
 		clear(r.known)
 	}
-	r.known[at] = made
+	r.known[p] = made
 	return made, nil
 }
 
 // slicesOf are the endpoint slices of a service or, if it has none, its Endpoints.
-func (r *resolver) slicesOf(ctx context.Context, s *Service, f registry.Freshness) ([]*watchcache.Object, error) {
+func (r *Resolver) slicesOf(ctx context.Context, p Port, f registry.Freshness) ([]*watchcache.Object, error) {
 	storage, err := r.storage(discoveryv1.GroupName, "endpointslices")
 	if err != nil {
 		return nil, err
 	}
 	list, err := storage.List(ctx, registry.ListQuery{Freshness: f, Selection: registry.Select(
-		storage.Kind().Faces[0], s.Namespace, "", labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: s.Name}), nil)})
+		storage.Kind().Faces[0], p.Namespace, "", labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: p.Name}), nil)})
 	if err != nil || len(list.Objects) > 0 {
 		return list.Objects, err
 	}
 	if storage, err = r.storage("", "endpoints"); err != nil {
 		return nil, err
 	}
-	o, err := storage.Get(ctx, s.Namespace, s.Name, f)
+	o, err := storage.Get(ctx, p.Namespace, p.Name, f)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	} else if err != nil {
@@ -135,7 +142,7 @@ func (r *resolver) slicesOf(ctx context.Context, s *Service, f registry.Freshnes
 	return []*watchcache.Object{o}, nil
 }
 
-func (r *resolver) storage(group, of string) (*registry.Storage, error) {
+func (r *Resolver) storage(group, of string) (*registry.Storage, error) {
 	reg := r.registry
 	kind, ok := reg.Catalogue.Kind(schema.GroupResource{Group: group, Resource: of})
 	if !ok {
@@ -145,7 +152,7 @@ func (r *resolver) storage(group, of string) (*registry.Storage, error) {
 }
 
 // decode makes an object of a group of what is stored.
-func decode[T resource.Object](ctx context.Context, r *resolver, group, of string, o *watchcache.Object) (T, error) {
+func decode[T resource.Object](ctx context.Context, r *Resolver, group, of string, o *watchcache.Object) (T, error) {
 	var none T
 	storage, err := r.storage(group, of)
 	if err != nil {
@@ -162,19 +169,19 @@ func decode[T resource.Object](ctx context.Context, r *resolver, group, of strin
 	return out, nil
 }
 
-func (r *resolver) read(ctx context.Context, s *Service, stored *watchcache.Object, found []*watchcache.Object) (*endpoints, error) {
+func (r *Resolver) read(ctx context.Context, p Port, stored *watchcache.Object, found []*watchcache.Object) (*endpoints, error) {
 	service, err := decode[*corev1.Service](ctx, r, "", "services", stored)
 	if err != nil {
 		return nil, err
 	}
 	if service.Spec.Type == corev1.ServiceTypeExternalName {
-		return &endpoints{addresses: []string{join(service.Spec.ExternalName, s.port())}}, nil
+		return &endpoints{addresses: []string{join(service.Spec.ExternalName, p.Number)}}, nil
 	}
-	i := slices.IndexFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == s.port() })
-	if i < 0 {
-		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %d found for service %q", s.port(), s.Name))
+	name, listens := PortName(service, p.Number)
+	if !listens {
+		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %d found for service %q", p.Number, p.Name))
 	}
-	name, family := service.Spec.Ports[i].Name, ""
+	family := ""
 	if len(service.Spec.IPFamilies) > 0 {
 		family = string(service.Spec.IPFamilies[0])
 	}
@@ -189,14 +196,14 @@ func (r *resolver) read(ctx context.Context, s *Service, stored *watchcache.Obje
 			if string(slice.AddressType) == family || family == "" {
 				to = &out.addresses
 			}
-			*to = append(*to, ready(slice, name)...)
+			*to = append(*to, Ready(slice, name)...)
 		}
 	}
 	return out, nil
 }
 
 // slicesIn reads an endpoint slice, or makes one of each subset of Endpoints.
-func (r *resolver) slicesIn(ctx context.Context, o *watchcache.Object) ([]*discoveryv1.EndpointSlice, error) {
+func (r *Resolver) slicesIn(ctx context.Context, o *watchcache.Object) ([]*discoveryv1.EndpointSlice, error) {
 	slice, err := decode[*discoveryv1.EndpointSlice](ctx, r, discoveryv1.GroupName, "endpointslices", o)
 	if err == nil {
 		return []*discoveryv1.EndpointSlice{slice}, nil
@@ -219,10 +226,19 @@ func (r *resolver) slicesIn(ctx context.Context, o *watchcache.Object) ([]*disco
 	return out, nil
 }
 
-// ready are the addresses of a slice behind a port that are ready.
-func ready(slice *discoveryv1.EndpointSlice, name string) (out []string) {
+// PortName is the name of a service's port. It returns false if the service has no such port.
+func PortName(s *corev1.Service, number int32) (name string, ok bool) {
+	i := slices.IndexFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == number })
+	if i < 0 {
+		return "", false
+	}
+	return s.Spec.Ports[i].Name, true
+}
+
+// Ready are the addresses of a slice behind a port that are ready. A port without a name is one whose name is empty.
+func Ready(slice *discoveryv1.EndpointSlice, port string) (out []string) {
 	for _, p := range slice.Ports {
-		if p.Name == nil || *p.Name != name || p.Port == nil {
+		if p.Port == nil || p.Name == nil && port != "" || p.Name != nil && *p.Name != port {
 			continue
 		}
 		for _, e := range slice.Endpoints {
