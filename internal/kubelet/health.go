@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace/millrace/internal/kubelet/container"
 )
 
 const (
@@ -32,8 +35,8 @@ type health struct {
 
 	mu      sync.Mutex // guards the fields below
 	problem string
-	network string // why pods get no network
-	version string
+	network string            // why pods get no network
+	about   container.Version // nothing is known yet if it has no name
 	images  []corev1.ContainerImage
 }
 
@@ -60,11 +63,11 @@ func (h *health) look(ctx context.Context) {
 	if silence := time.Since(h.runtime.Compared()); silence > maxSilence {
 		problem = both(problem, fmt.Sprintf("PLEG is not healthy: pleg was last seen active %v ago; threshold is %v", silence.Round(time.Millisecond), maxSilence))
 	}
-	version := ""
+	var about container.Version
 	var images []corev1.ContainerImage
 	if problem == "" && (h.detailed.IsZero() || time.Since(h.detailed) >= detailEvery) { // a runtime that does not answer is asked nothing more
 		if v, err := h.runtime.Version(ctx); err == nil {
-			version = fmt.Sprintf("%s://%s", v.Name, v.Version)
+			about = v
 		}
 		images = h.list(ctx)
 		h.detailed = time.Now()
@@ -76,7 +79,7 @@ func (h *health) look(ctx context.Context) {
 		return
 	}
 	h.mu.Lock()
-	differs := problem != h.problem || network != h.network || version != "" && (version != h.version || len(images) != len(h.images))
+	differs := problem != h.problem || network != h.network || about.Name != "" && (!reflect.DeepEqual(about, h.about) || len(images) != len(h.images))
 	if problem != h.problem || network != h.network {
 		h.log.Info("container runtime", "problem", problem, "network", network)
 	}
@@ -84,8 +87,8 @@ func (h *health) look(ctx context.Context) {
 		h.ready(now)
 	}
 	h.problem, h.network = problem, network
-	if version != "" {
-		h.version, h.images = version, images
+	if about.Name != "" {
+		h.about, h.images = about, images
 	}
 	h.mu.Unlock()
 	if differs {
@@ -129,11 +132,11 @@ func (h *health) list(ctx context.Context) []corev1.ContainerImage {
 	return images
 }
 
-// report returns what the node's status needs: why the node is not ready, the runtime's version and its images.
-func (h *health) report() (notReady, version string, images []corev1.ContainerImage) {
+// report returns what the node's status needs: why the node is not ready, the runtime and its images.
+func (h *health) report() (notReady string, about container.Version, images []corev1.ContainerImage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return both(h.problem, h.network), h.version, h.images
+	return both(h.problem, h.network), h.about, h.images
 }
 
 // works returns why the runtime does not work. A missing network does not count.

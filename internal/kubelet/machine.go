@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/millrace/millrace/internal/kubelet/container"
 	"github.com/millrace/millrace/internal/kubelet/node"
 )
 
@@ -95,7 +96,11 @@ func (k *Kubelet) facts() node.Facts {
 	if k.drivers != nil {
 		f.InUse = k.drivers.InUse()
 	}
-	f.NotReady, f.Info.ContainerRuntimeVersion, f.Images = k.health.report()
+	var runtime container.Version
+	f.NotReady, runtime, f.Images = k.health.report()
+	if runtime.Name != "" {
+		f.Info.ContainerRuntimeVersion, f.Handlers, f.Features = runtime.String(), runtime.Handlers, &runtime.Features
+	}
 	return f
 }
 

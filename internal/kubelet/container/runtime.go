@@ -75,10 +75,16 @@ type Credential struct {
 	Username, Password, Auth, ServerAddress, IdentityToken, RegistryToken string
 }
 
-// Version is the name and version of a runtime.
+// Version is the name and version of a runtime, and what it can.
 type Version struct {
 	Name, Version string
+	// Handlers are the names that runtime classes may give, ordered by name. The empty one is the default.
+	Handlers []corev1.NodeRuntimeHandler
+	Features corev1.NodeFeatures
 }
+
+// String is how the node's status names a runtime.
+func (v Version) String() string { return v.Name + "://" + v.Version }
 
 // Output is the output of a command and its exit code.
 type Output struct {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -134,7 +135,7 @@ func (r *Runtime) compareDone() {
 // Compared returns when Events last compared all containers.
 func (r *Runtime) Compared() time.Time { return *r.compared.Load() }
 
-// Version returns the runtime's name and version.
+// Version returns the runtime's name and version, and what it can.
 func (r *Runtime) Version(ctx context.Context) (container.Version, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.RequestTime)
 	defer cancel()
@@ -143,7 +144,13 @@ func (r *Runtime) Version(ctx context.Context) (container.Version, error) {
 		return container.Version{}, fmt.Errorf("ask the container runtime for its version: %w", err)
 	}
 	r.name.Store(&v.RuntimeName)
-	return container.Version{Name: v.RuntimeName, Version: v.RuntimeVersion}, nil
+	s, err := r.status(ctx)
+	if err != nil {
+		return container.Version{}, err
+	}
+	return container.Version{Name: v.RuntimeName, Version: v.RuntimeVersion, Handlers: handlers(s), Features: corev1.NodeFeatures{
+		SupplementalGroupsPolicy: new(s.GetFeatures().GetSupplementalGroupsPolicy()),
+	}}, nil
 }
 
 // Ready returns why the runtime does not work, and why it has no network for pods. Empty strings mean ready.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
+	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/millrace/millrace/internal/kubelet/container"
@@ -69,6 +71,21 @@ func usersProblem(s *runtimeapi.StatusResponse, spec *container.SandboxSpec) err
 		return nil
 	}
 	return &container.NoUserNamespaces{Problem: problem}
+}
+
+// handlers are those of a runtime as the node's status shows them: what needs the kernel, too, is there only if the
+// kernel has it.
+func handlers(s *runtimeapi.StatusResponse) []corev1.NodeRuntimeHandler {
+	var all []corev1.NodeRuntimeHandler
+	kernel := kernelHasUsers()
+	for _, h := range s.GetRuntimeHandlers() {
+		all = append(all, corev1.NodeRuntimeHandler{Name: h.GetName(), Features: &corev1.NodeRuntimeHandlerFeatures{
+			RecursiveReadOnlyMounts: new(h.GetFeatures().GetRecursiveReadOnlyMounts()),
+			UserNamespaces:          new(kernel && h.GetFeatures().GetUserNamespaces()),
+		}})
+	}
+	slices.SortFunc(all, func(a, b corev1.NodeRuntimeHandler) int { return strings.Compare(a.Name, b.Name) })
+	return all
 }
 
 func handlerHasUsers(s *runtimeapi.StatusResponse, name string) bool {

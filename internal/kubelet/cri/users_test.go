@@ -3,6 +3,7 @@ package cri
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -149,5 +150,25 @@ func TestASandboxIsMadeByTheHandlerOfItsRuntimeClass(t *testing.T) {
 	d, r := newDivided(t)
 	if _, err := r.RunSandbox(t.Context(), &container.SandboxSpec{Pod: &corev1.Pod{}, Handler: "plain"}); err != nil || d.box.RuntimeHandler != "plain" {
 		t.Errorf("the handler is %q, %v", d.box.GetRuntimeHandler(), err)
+	}
+}
+
+func TestTheNodeShowsWhatTheRuntimeAndTheKernelCan(t *testing.T) {
+	s := &runtimeapi.StatusResponse{RuntimeHandlers: []*runtimeapi.RuntimeHandler{
+		{Name: "runc", Features: &runtimeapi.RuntimeHandlerFeatures{UserNamespaces: true, RecursiveReadOnlyMounts: true}}, {Name: "old"}, {},
+	}}
+	all := handlers(s)
+	var names []string
+	for _, h := range all {
+		names = append(names, h.Name)
+	}
+	if !slices.Equal(names, []string{"", "old", "runc"}) {
+		t.Fatalf("the handlers are %q", names)
+	}
+	if f := all[2].Features; !*f.RecursiveReadOnlyMounts || *f.UserNamespaces != kernelHasUsers() {
+		t.Errorf("the features of a handler that has them: %v", f)
+	}
+	if f := all[1].Features; *f.RecursiveReadOnlyMounts || *f.UserNamespaces {
+		t.Errorf("the features of a handler that says nothing: %v", f)
 	}
 }

@@ -35,6 +35,9 @@ type Facts struct {
 	ProviderID string
 	Info       corev1.NodeSystemInfo
 	Images     []corev1.ContainerImage
+	// Handlers and Features are what the container runtime can.
+	Handlers []corev1.NodeRuntimeHandler
+	Features *corev1.NodeFeatures
 	// NotReady says why the node is not ready. Empty means ready.
 	NotReady string
 	// Pressure has the conditions that are true, of MemoryPressure, DiskPressure and PIDPressure.
@@ -113,7 +116,7 @@ func (f *Facts) fill(s *corev1.NodeStatus, now time.Time) {
 	if s.NodeInfo.KubeletVersion == "" {
 		s.NodeInfo.KubeletVersion = Version
 	}
-	s.Images = f.Images
+	s.Images, s.RuntimeHandlers, s.Features = f.Images, f.Handlers, f.Features
 	s.VolumesInUse = f.InUse
 	for _, c := range f.conditions() {
 		setCondition(s, c, metav1.Time{Time: now.Truncate(time.Second)})
