@@ -5,12 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/millrace/millrace/internal/durable"
 	"github.com/millrace/millrace/internal/server/store"
 	"github.com/millrace/millrace/internal/server/store/memory"
 )
@@ -23,7 +27,8 @@ type Options struct {
 	Memory memory.Options
 	// SegmentBytes is the size of a segment. 0 means 16 MiB.
 	SegmentBytes int64
-	// SnapshotBytes is how much is appended to the log between two snapshots. 0 means 64 MiB.
+	// SnapshotBytes is how much is appended to the log between two snapshots, or as much as the last snapshot has if
+	// that is more. 0 means 64 MiB.
 	SnapshotBytes int64
 	// Lost is told that the store has failed for good. nil means that nobody is.
 	Lost func(error)
@@ -34,14 +39,15 @@ type Options struct {
 // Store is a store.Store with a log on disk.
 type Store struct {
 	options Options
+	dir     directory
 	state   *memory.Store // what is on the disk, and nothing else
-	lock    *os.File
+	lock    io.Closer
 	codec   *codec   // for Open, and then for the committer
 	segment *segment // for the committer
 
-	snapshotAt store.Revision
-	appended   int64         // bytes since the last snapshot was begun; for the committer
-	grown      chan struct{} // holds a token when a snapshot is due
+	appended      int64         // bytes since the last snapshot was begun; for the committer
+	snapshotBytes atomic.Int64  // the size of the last snapshot
+	grown         chan struct{} // holds a token when a snapshot is due
 
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -57,29 +63,43 @@ var _ store.Store = (*Store)(nil)
 
 // Open opens the store of a directory, and makes one if there is none.
 func Open(o Options) (*Store, error) {
-	o.SegmentBytes = max(cmp.Or(o.SegmentBytes, 16<<20), 2*reserved)
-	o.SnapshotBytes = cmp.Or(o.SnapshotBytes, 64<<20)
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
 	lock, err := lockDirectory(o.Dir)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{
-		options: o, lock: lock, codec: newCodec(),
-		work: make(chan struct{}, 1), grown: make(chan struct{}, 1),
+	s, err := open(o, realDirectory(o.Dir), lock)
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
 	}
-	o.Memory.Expired = s.expired
-	s.state = memory.New(o.Memory)
-	if s.segment, err = s.start(); err != nil {
-		s.codec.close()
-		return nil, errors.Join(fmt.Errorf("open the log in %s: %w", o.Dir, err), s.state.Close(), lock.Close())
-	}
+	s.run()
+	return s, nil
+}
+
+func (s *Store) run() {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.running.Go(func() { s.commit(ctx) })
 	s.running.Go(func() { s.snapshots(ctx) })
+}
+
+// open opens a store that does not run yet.
+func open(o Options, dir directory, lock io.Closer) (*Store, error) {
+	o.SegmentBytes = max(cmp.Or(o.SegmentBytes, 16<<20), 4096)
+	o.SnapshotBytes = cmp.Or(o.SnapshotBytes, 64<<20)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Store{
+		options: o, dir: dir, lock: lock, codec: newCodec(), stop: func() {},
+		work: make(chan struct{}, 1), grown: make(chan struct{}, 1),
+	}
+	o.Memory.Expired = s.expired
+	s.state = memory.New(o.Memory)
+	var err error
+	if s.segment, err = s.start(); err != nil {
+		s.codec.close()
+		return nil, errors.Join(fmt.Errorf("open the log in %s: %w", o.Dir, err), s.state.Close())
+	}
 	return s, nil
 }
 
@@ -88,7 +108,7 @@ func lockDirectory(dir string) (*os.File, error) {
 	if dir == "" {
 		return nil, errors.New("no data directory is given")
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := makeDirectory(dir); err != nil {
 		return nil, fmt.Errorf("data directory cannot be made: %w", err)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
@@ -101,7 +121,22 @@ func lockDirectory(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// expired deletes an entry that has expired, unless it has changed since.
+// makeDirectory makes a directory and those above it, as far as there are none, and syncs their names.
+func makeDirectory(dir string) error {
+	if _, err := os.Stat(dir); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	above := filepath.Dir(dir)
+	if err := makeDirectory(above); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return durable.SyncDirectory(above)
+}
+
+// expired deletes an entry that has expired, unless it has changed since. If that is refused, the state calls it again.
 func (s *Store) expired(key string, rev store.Revision) {
 	w := newWrite(key)
 	w.Deleted, w.check = true, func() error { return s.state.CheckExpected(key, rev) }
@@ -136,14 +171,14 @@ func (s *Store) Size(ctx context.Context) (int64, error) {
 	if err := cmp.Or(ctx.Err(), s.state.Writable()); err != nil {
 		return 0, err
 	}
-	all, err := os.ReadDir(s.options.Dir)
+	names, err := s.dir.names()
 	if err != nil {
 		return 0, err
 	}
 	var bytes int64
-	for _, f := range all {
-		if i, err := f.Info(); err == nil { // a file that has just been removed has no size
-			bytes += i.Size()
+	for _, name := range names {
+		if n, err := s.dir.size(name); err == nil { // a file that has just been removed has no size
+			bytes += n
 		}
 	}
 	return bytes, nil
@@ -158,25 +193,18 @@ func (s *Store) Writable() error {
 
 // Close implements store.Store.
 func (s *Store) Close() error {
-	if !s.end(store.ErrClosed) {
+	s.mu.Lock()
+	closed := errors.Is(s.ended, store.ErrClosed)
+	s.ended = store.ErrClosed
+	s.mu.Unlock()
+	if closed {
 		s.running.Wait()
 		return nil
 	}
 	s.stop()
 	s.running.Wait()
 	s.codec.close()
-	return errors.Join(s.state.Close(), s.segment.close(), s.lock.Close())
-}
-
-// end lets no more writes in. It returns false if that was so already because of Close.
-func (s *Store) end(why error) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if errors.Is(s.ended, store.ErrClosed) {
-		return false
-	}
-	s.ended = why
-	return true
+	return errors.Join(s.state.Close(), s.segment.file.Close(), s.lock.Close())
 }
 
 // timeOf returns when something expires that lives as long as given.

@@ -13,14 +13,26 @@ import (
 	"github.com/millrace/millrace/internal/server/store"
 )
 
-// A record is a header of two numbers (the length of the body and its CRC-32C, little-endian) and the body: a byte that
-// tells whether the rest is compressed, and the changes. A length of zero is the end: nothing has been written there.
+// A record is a header and a body. The header has three numbers, little-endian: the length of the body, its CRC-32C,
+// and the CRC-32C of the two before. A header of zeros is the end: nothing has been written there.
+//
+// A body is a byte of flags, the first revision of its group, and changes. A group is what becomes durable together,
+// in one or more records, the last of which says so. The sums begin with the salt of the file, which no client can
+// know: then nothing that a client has written looks like a record.
 const (
-	headerBytes   = 8
+	headerBytes   = 12
 	maxBodyBytes  = 64 << 20
-	plainBody     = 0
-	zstdBody      = 1
 	compressAbove = 256
+
+	// recordBytes is how many bytes of changes a record has, about. Tests have smaller records.
+	recordBytes = 64 << 10
+)
+
+// The flags of a record.
+const (
+	compressed = 1 << iota
+	lastOfGroup
+	flagsEnd
 )
 
 var (
@@ -40,15 +52,24 @@ type change struct {
 	expires  time.Time
 }
 
+// record is what a body holds.
+type record struct {
+	group   store.Revision // the first revision of its group; that of a snapshot's state
+	last    bool
+	changes []change
+}
+
 // codec encodes and decodes records. It is for one goroutine.
 type codec struct {
-	encoder *zstd.Encoder
-	decoder *zstd.Decoder
-	plain   []byte
+	encoder     *zstd.Encoder
+	decoder     *zstd.Decoder
+	plain       []byte
+	recordBytes int
 }
 
 func newCodec() *codec {
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+		zstd.WithEncoderCRC(false))
 	if err != nil {
 		panic(err) // only options that do not exist can fail
 	}
@@ -56,7 +77,7 @@ func newCodec() *codec {
 	if err != nil {
 		panic(err)
 	}
-	return &codec{encoder: encoder, decoder: decoder}
+	return &codec{encoder: encoder, decoder: decoder, recordBytes: recordBytes}
 }
 
 func (c *codec) close() {
@@ -64,51 +85,93 @@ func (c *codec) close() {
 	_ = c.encoder.Close() // nothing is open
 }
 
-// append appends the record of some changes.
-func (c *codec) append(b []byte, changes []change) []byte {
-	c.plain = appendChanges(c.plain[:0], changes)
-	start := len(b)
-	b = append(b, make([]byte, headerBytes)...)
-	if len(c.plain) > compressAbove {
-		b = c.encoder.EncodeAll(c.plain, append(b, zstdBody))
-	} else {
-		b = append(append(b, plainBody), c.plain...)
+// appendGroup appends the records of a group.
+func (c *codec) appendGroup(b []byte, s salt, group store.Revision, changes []change) []byte {
+	for {
+		n, size := 0, 0
+		for n < len(changes) && size < c.recordBytes {
+			size += len(changes[n].key) + len(changes[n].value)
+			n++
+		}
+		b = c.append(b, s, record{group: group, changes: changes[:n], last: n == len(changes)})
+		if changes = changes[n:]; len(changes) == 0 {
+			return b
+		}
 	}
-	body := b[start+headerBytes:]
-	binary.LittleEndian.PutUint32(b[start:], uint32(len(body)))
-	binary.LittleEndian.PutUint32(b[start+4:], crc32.Checksum(body, castagnoli))
+}
+
+// append appends one record.
+func (c *codec) append(b []byte, s salt, r record) []byte {
+	c.plain = appendChanges(c.plain[:0], r.changes)
+	start := len(b)
+	b = append(b, make([]byte, headerBytes+1)...)
+	b = binary.AppendUvarint(b, uint64(r.group))
+	var flags byte
+	if r.last {
+		flags |= lastOfGroup
+	}
+	if len(c.plain) > compressAbove {
+		flags |= compressed
+		b = c.encoder.EncodeAll(c.plain, b)
+	} else {
+		b = append(b, c.plain...)
+	}
+	header, body := b[start:start+headerBytes], b[start+headerBytes:]
+	body[0] = flags
+	putHeader(header, body, s)
 	return b
 }
 
+func putHeader(header, body []byte, s salt) {
+	binary.LittleEndian.PutUint32(header, uint32(len(body)))
+	binary.LittleEndian.PutUint32(header[4:], s.sum(body))
+	binary.LittleEndian.PutUint32(header[8:], s.sum(header[:8]))
+}
+
+// bodyLength reads a header: the length of the body, and its sum.
+func bodyLength(b []byte, s salt) (length int, sum uint32, err error) {
+	header := [headerBytes]byte{}
+	if copy(header[:], b); header == [headerBytes]byte{} {
+		return 0, 0, errEnd
+	}
+	n := binary.LittleEndian.Uint32(header[:])
+	if len(b) < headerBytes || n < 1 || n > maxBodyBytes || s.sum(header[:8]) != binary.LittleEndian.Uint32(header[8:]) {
+		return 0, 0, errBroken
+	}
+	return int(n), binary.LittleEndian.Uint32(header[4:]), nil
+}
+
 // read reads the record at the start of b and returns its length. The values of the changes are their own.
-func (c *codec) read(b []byte) (changes []change, length int, err error) {
-	if len(b) < headerBytes {
-		return nil, 0, errEnd
+func (c *codec) read(b []byte, s salt) (record, int, error) {
+	n, sum, err := bodyLength(b, s)
+	if err != nil {
+		return record{}, 0, err
 	}
-	n := int64(binary.LittleEndian.Uint32(b))
-	switch {
-	case n == 0 && binary.LittleEndian.Uint32(b[4:]) == 0:
-		return nil, 0, errEnd
-	case n < 1 || n > maxBodyBytes || n > int64(len(b)-headerBytes):
-		return nil, 0, errBroken
+	if n > len(b)-headerBytes {
+		return record{}, 0, errBroken
 	}
-	body := b[headerBytes : headerBytes+n]
-	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(b[4:]) {
-		return nil, 0, errBroken
+	r, err := c.body(b[headerBytes:headerBytes+n], s, sum)
+	return r, headerBytes + n, err
+}
+
+// body decodes a body. The values of the changes are parts of a buffer of their own.
+func (c *codec) body(b []byte, s salt, sum uint32) (record, error) {
+	if s.sum(b) != sum || b[0] >= flagsEnd {
+		return record{}, errBroken
 	}
-	plain := body[1:]
-	switch body[0] {
-	case plainBody:
+	head := reader{b: b[1:]}
+	r := record{last: b[0]&lastOfGroup != 0, group: head.revision()}
+	if head.err != nil {
+		return record{}, head.err
+	}
+	plain, err := head.b, error(nil)
+	if b[0]&compressed == 0 {
 		plain = append([]byte(nil), plain...)
-	case zstdBody:
-		if plain, err = c.decoder.DecodeAll(plain, nil); err != nil {
-			return nil, 0, fmt.Errorf("%w: %w", errBroken, err)
-		}
-	default:
-		return nil, 0, fmt.Errorf("%w: form %d", errBroken, body[0])
+	} else if plain, err = c.decoder.DecodeAll(plain, nil); err != nil {
+		return record{}, fmt.Errorf("%w: %w", errBroken, err)
 	}
-	changes, err = readChanges(plain)
-	return changes, headerBytes + int(n), err
+	r.changes, err = readChanges(plain)
+	return r, err
 }
 
 func appendChanges(b []byte, changes []change) []byte {
@@ -136,7 +199,7 @@ func readChanges(b []byte) (changes []change, err error) {
 	r := reader{b: b}
 	for len(r.b) > 0 && r.err == nil {
 		kind := r.byte()
-		c := change{deleted: kind == byte(store.Delete), revision: store.Revision(r.uvarint(math.MaxInt64))}
+		c := change{deleted: kind == byte(store.Delete), revision: r.revision()}
 		if kind > byte(store.Delete) {
 			r.fail()
 		}
@@ -172,6 +235,8 @@ func (r *reader) byte() byte {
 	r.b = r.b[1:]
 	return c
 }
+
+func (r *reader) revision() store.Revision { return store.Revision(r.uvarint(math.MaxInt64)) }
 
 func (r *reader) uvarint(most uint64) uint64 {
 	v, n := binary.Uvarint(r.b)

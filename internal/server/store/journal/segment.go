@@ -3,131 +3,96 @@ package journal
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 
-	"github.com/millrace/millrace/internal/durable"
 	"github.com/millrace/millrace/internal/server/store"
 )
 
-const (
-	magic           = "millrace log 1\n\x00" // of segments and of snapshots
-	segmentSuffix   = ".log"
-	snapshotSuffix  = ".snapshot"
-	temporarySuffix = ".new"
-
-	// reserved bytes at the end of a segment are for deletes on a full disk.
-	reserved = 1 << 20
-)
-
-func fileName(rev store.Revision, suffix string) string { return fmt.Sprintf("%020d%s", rev, suffix) }
-
-// files returns the revisions of a directory's files with a suffix, in ascending order.
-func files(dir, suffix string) ([]store.Revision, error) {
-	all, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	var revs []store.Revision
-	for _, f := range all {
-		if name, ok := strings.CutSuffix(f.Name(), suffix); ok {
-			if n, err := strconv.ParseInt(name, 10, 64); err == nil {
-				revs = append(revs, store.Revision(n))
-			}
-		}
-	}
-	slices.Sort(revs)
-	return revs, nil
-}
-
 // segment is the file to which records are appended.
 type segment struct {
-	file *os.File
+	file file
+	name string
+	salt salt
 	at   int64 // where the next record goes
 	size int64 // preallocated
 }
 
 // newSegment makes the segment that begins with a revision. If there is not enough space, the error is
 // store.ErrNoSpace, and there is no file.
-func newSegment(dir string, first store.Revision, size int64) (*segment, error) {
-	path := filepath.Join(dir, fileName(first, segmentSuffix))
-	f, err := os.OpenFile(path+temporarySuffix, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+func newSegment(dir directory, first store.Revision, size int64) (*segment, error) {
+	name := fileName(first, segmentSuffix)
+	f, err := dir.create(name + temporarySuffix)
 	if err != nil {
-		return nil, spaceError(fmt.Errorf("make a segment: %w", err))
+		return nil, spaceError(fmt.Errorf("make segment %s: %w", name, err))
 	}
-	s := &segment{file: f, at: int64(len(magic)), size: size}
-	if err := s.fill(); err == nil {
-		err = os.Rename(path+temporarySuffix, path)
-	}
-	if err == nil {
-		err = durable.SyncDirectory(dir)
+	s := &segment{file: f, name: name, at: int64(headBytes), size: size}
+	if err = s.fill(); err == nil {
+		err = dir.rename(name+temporarySuffix, name)
 	}
 	if err != nil {
-		_ = f.Close() // the first error counts
-		_ = os.Remove(path + temporarySuffix)
-		return nil, spaceError(fmt.Errorf("make segment %s: %w", path, err))
+		_, _ = f.Close(), dir.remove(name+temporarySuffix) // the first error counts
+		return nil, spaceError(fmt.Errorf("make segment %s: %w", name, err))
+	}
+	if err := dir.sync(); err != nil { // whatever the reason is: nobody knows which names are on the disk
+		_ = f.Close()
+		return nil, fmt.Errorf("make segment %s: %w", name, err)
 	}
 	return s, nil
 }
 
+// fill gives a new segment its space and its head, and waits until both are on the disk.
 func (s *segment) fill() error {
-	if err := allocate(s.file, s.size); err != nil {
+	if err := s.file.allocate(s.size); err != nil {
 		return err
 	}
-	if _, err := s.file.WriteAt([]byte(magic), 0); err != nil {
+	head, salt := newHead()
+	s.salt = salt
+	if _, err := s.file.WriteAt(head, 0); err != nil {
 		return err
 	}
-	return s.file.Sync()
+	return s.file.sync()
 }
 
-// openSegment opens a segment that has been read up to a place, to append to it. What is behind that place was never
-// acknowledged, and is overwritten with zeros, so that a later reader does not take the rest of it for a record.
-func openSegment(path string, at, size int64) (*segment, error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	if err = f.Truncate(at); err == nil {
-		if err = allocate(f, max(size, at)); err == nil {
-			err = f.Sync()
-		}
-	}
-	if err != nil && !errors.Is(err, syscall.ENOSPC) {
-		_ = f.Close() // the first error counts
-		return nil, fmt.Errorf("open segment %s: %w", path, err)
-	}
-	if err != nil { // a full disk: nothing fits in, and the next segment waits for space
-		return &segment{file: f, at: at, size: at}, nil
-	}
-	return &segment{file: f, at: at, size: max(size, at)}, nil
-}
+// reserve is how many bytes at the end of a segment are for deletes on a full disk.
+func reserve(size int64) int64 { return size / 16 }
 
 // room reports whether a record fits in.
 func (s *segment) room(bytes int, deletes bool) bool {
-	end := s.size - reserved
+	end := s.size - reserve(s.size)
 	if deletes {
 		end = s.size
 	}
 	return s.at+int64(bytes) <= end
 }
 
-// append writes a record and waits until it is on the disk.
-func (s *segment) append(record []byte) error {
-	if _, err := s.file.WriteAt(record, s.at); err != nil {
-		return spaceError(fmt.Errorf("write to %s: %w", s.file.Name(), err))
+// append writes records and waits until they are on the disk. If the error is store.ErrNoSpace, nothing of them is.
+func (s *segment) append(records []byte) error {
+	n, err := s.file.WriteAt(records, s.at)
+	if err = spaceError(err); errors.Is(err, store.ErrNoSpace) {
+		if erased := s.erase(s.at + int64(n)); erased != nil {
+			return fmt.Errorf("erase a part of a record in %s: %w", s.name, erased)
+		}
 	}
-	if err := syncData(s.file); err != nil {
-		return fmt.Errorf("sync %s: %w", s.file.Name(), err)
+	if err != nil {
+		return fmt.Errorf("write to %s: %w", s.name, err)
 	}
-	s.at += int64(len(record))
+	if err := s.file.syncData(); err != nil {
+		return fmt.Errorf("sync %s: %w", s.name, err)
+	}
+	s.at += int64(len(records))
 	return nil
 }
 
-func (s *segment) close() error { return s.file.Close() }
+// erase overwrites with zeros, up to a place, what is behind the last record, so that nobody takes it for one.
+func (s *segment) erase(to int64) error {
+	if to <= s.at {
+		return nil
+	}
+	if _, err := s.file.WriteAt(make([]byte, to-s.at), s.at); err != nil {
+		return err
+	}
+	return s.file.sync()
+}
 
 func spaceError(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {

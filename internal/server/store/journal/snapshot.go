@@ -1,21 +1,17 @@
 package journal
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io"
 	"time"
 
-	"github.com/millrace/millrace/internal/durable"
 	"github.com/millrace/millrace/internal/server/store"
 	"github.com/millrace/millrace/internal/server/store/memory"
 )
-
-// chunk is how many bytes of entries one record of a snapshot has.
-const chunk = 1 << 20
 
 // snapshots makes a snapshot whenever the log has grown enough, until ctx ends.
 func (s *Store) snapshots(ctx context.Context) {
@@ -33,24 +29,25 @@ func (s *Store) snapshots(ctx context.Context) {
 
 // snapshot writes the present state to a file of its own, and removes what it makes superfluous.
 func (s *Store) snapshot(ctx context.Context) error {
-	temporary := filepath.Join(s.options.Dir, "snapshot"+temporarySuffix)
+	const temporary = "snapshot" + temporarySuffix
 	rev, err := s.writeSnapshot(ctx, temporary)
 	if err == nil {
-		err = os.Rename(temporary, filepath.Join(s.options.Dir, fileName(rev, snapshotSuffix)))
-	}
-	if err == nil {
-		err = durable.SyncDirectory(s.options.Dir)
+		err = s.dir.rename(temporary, fileName(rev, snapshotSuffix))
 	}
 	if err != nil {
-		_ = os.Remove(temporary) // the first error counts; a start removes it, too
+		_ = s.dir.remove(temporary) // the first error counts; a start removes it, too
+		return err
+	}
+	if err := s.dir.sync(); err != nil {
+		s.lose(err) // nobody knows which names are on the disk
 		return err
 	}
 	return s.removeBefore(rev)
 }
 
-// writeSnapshot writes all entries, and a change without a key at the end, by which a reader knows that it has all.
-func (s *Store) writeSnapshot(ctx context.Context, path string) (rev store.Revision, err error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+// writeSnapshot writes all entries as one group.
+func (s *Store) writeSnapshot(ctx context.Context, name string) (rev store.Revision, err error) {
+	f, err := s.dir.create(name)
 	if err != nil {
 		return 0, err
 	}
@@ -58,87 +55,162 @@ func (s *Store) writeSnapshot(ctx context.Context, path string) (rev store.Revis
 	w := &snapshotWriter{file: f, codec: newCodec(), expires: make(map[string]time.Time)}
 	defer w.codec.close()
 	err = s.state.Each(ctx, func(now store.Revision) error {
-		rev = now
+		w.rev = now
 		s.state.Expiring(func(key string, at time.Time) { w.expires[key] = at })
-		_, err := f.WriteString(magic)
-		return err
+		w.buffer, w.salt = newHead()
+		return nil
 	}, w.add)
+	if err == nil {
+		err = w.flush(true)
+	}
+	if err == nil {
+		err = f.sync()
+	}
 	if err != nil {
 		return 0, err
 	}
-	w.entries = append(w.entries, change{revision: rev})
-	if err := w.flush(); err != nil {
-		return 0, err
-	}
-	return rev, f.Sync()
+	s.snapshotBytes.Store(w.at)
+	return w.rev, nil
 }
 
 // snapshotWriter collects entries to records.
 type snapshotWriter struct {
-	file    *os.File
+	file    file
+	at      int64
+	salt    salt
 	codec   *codec
+	rev     store.Revision
 	expires map[string]time.Time
 	entries []change
 	size    int
-	record  []byte
+	buffer  []byte // records that are not written yet
 }
 
 func (w *snapshotWriter) add(e store.Entry) error {
 	w.entries = append(w.entries, change{key: e.Key, value: e.Value, revision: e.Revision, expires: w.expires[e.Key]})
-	if w.size += len(e.Key) + len(e.Value); w.size < chunk {
+	if w.size += len(e.Key) + len(e.Value); w.size < recordBytes {
 		return nil
 	}
-	return w.flush()
+	return w.flush(false)
 }
 
-func (w *snapshotWriter) flush() error {
-	w.record = w.codec.append(w.record[:0], w.entries)
+// flush makes a record of the entries, and writes the records when there are enough of them.
+func (w *snapshotWriter) flush(last bool) error {
+	w.buffer = w.codec.append(w.buffer, w.salt, record{group: w.rev, changes: w.entries, last: last})
 	w.entries, w.size = w.entries[:0], 0
-	_, err := w.file.Write(w.record)
+	if len(w.buffer) < recordBytes && !last {
+		return nil
+	}
+	n, err := w.file.WriteAt(w.buffer, w.at)
+	w.at += int64(n)
+	w.buffer = w.buffer[:0]
 	return err
 }
 
 // readSnapshot restores the state of a snapshot.
 func (s *Store) readSnapshot(rev store.Revision) error {
-	path := filepath.Join(s.options.Dir, fileName(rev, snapshotSuffix))
-	b, err := readFile(path)
+	name := fileName(rev, snapshotSuffix)
+	f, err := s.dir.open(name)
 	if err != nil {
 		return err
 	}
-	var entries []memory.Restored
-	for at := len(magic); ; {
-		changes, n, err := s.codec.read(b[at:])
-		if err != nil { // also at its end, which must not come before the last record
-			return fmt.Errorf("%s, record at byte %d: %w", path, at, err)
+	defer f.Close()
+	size, err := f.size()
+	if err != nil {
+		return err
+	}
+	s.snapshotBytes.Store(size)
+	r := &recordReader{r: bufio.NewReaderSize(io.NewSectionReader(f, 0, size), 1<<20), left: size, codec: s.codec}
+	entries, err := r.snapshot(rev)
+	if err != nil {
+		return fmt.Errorf("%s, record at byte %d: %w", name, r.at, err)
+	}
+	s.state.Restore(entries, rev)
+	return nil
+}
+
+// recordReader reads one record after the other.
+type recordReader struct {
+	r        *bufio.Reader
+	at, left int64
+	salt     salt
+	codec    *codec
+	buffer   []byte
+}
+
+// snapshot reads all of a snapshot.
+func (r *recordReader) snapshot(rev store.Revision) (entries []memory.Restored, err error) {
+	head, err := r.take(headBytes)
+	if err == nil {
+		r.salt, err = readHead(head)
+	}
+	for last := false; err == nil && !last; {
+		var rec record
+		if rec, err = r.next(); err == nil && rec.group != rev {
+			err = fmt.Errorf("%w: it belongs to revision %d", errBroken, rec.group)
 		}
-		at += n
-		for _, c := range changes {
-			if c.key == "" && c.revision == rev {
-				s.state.Restore(entries, rev)
-				return nil
-			}
+		for _, c := range rec.changes {
 			e := store.Entry{Key: c.key, Value: bytes.Clone(c.value), Revision: c.revision}
 			entries = append(entries, memory.Restored{Entry: e, Expires: c.expires})
 		}
+		last = rec.last
 	}
+	if err == nil && r.left > 0 {
+		err = fmt.Errorf("%w: %d bytes after the end", errBroken, r.left)
+	}
+	return entries, err
+}
+
+func (r *recordReader) next() (record, error) {
+	header, err := r.take(headerBytes)
+	if err != nil {
+		return record{}, err
+	}
+	n, sum, err := bodyLength(header, r.salt)
+	if err != nil { // also at an end, which must not come before the last record
+		r.at -= headerBytes
+		return record{}, err
+	}
+	body, err := r.take(n)
+	if err != nil {
+		return record{}, err
+	}
+	rec, err := r.codec.body(body, r.salt, sum)
+	if err != nil {
+		r.at -= int64(headerBytes + n)
+	}
+	return rec, err
+}
+
+// take reads bytes, which are valid until the next call.
+func (r *recordReader) take(n int) ([]byte, error) {
+	if int64(n) > r.left {
+		return nil, errEnd
+	}
+	if cap(r.buffer) < n {
+		r.buffer = make([]byte, n)
+	}
+	got, err := io.ReadFull(r.r, r.buffer[:n])
+	r.at, r.left = r.at+int64(got), r.left-int64(got)
+	return r.buffer[:n], err
 }
 
 // removeBefore removes the snapshots before rev, and the segments whose changes are all at or before it.
 func (s *Store) removeBefore(rev store.Revision) error {
-	snapshots, err := files(s.options.Dir, snapshotSuffix)
+	snapshots, err := files(s.dir, snapshotSuffix)
 	if err != nil {
 		return err
 	}
 	for _, old := range snapshots {
 		if old < rev {
-			err = errors.Join(err, os.Remove(filepath.Join(s.options.Dir, fileName(old, snapshotSuffix))))
+			err = errors.Join(err, s.dir.remove(fileName(old, snapshotSuffix)))
 		}
 	}
-	segments, listed := files(s.options.Dir, segmentSuffix)
+	segments, listed := files(s.dir, segmentSuffix)
 	err = errors.Join(err, listed)
 	for i := range len(segments) - 1 {
 		if segments[i+1] <= rev+1 {
-			err = errors.Join(err, os.Remove(filepath.Join(s.options.Dir, fileName(segments[i], segmentSuffix))))
+			err = errors.Join(err, s.dir.remove(fileName(segments[i], segmentSuffix)))
 		}
 	}
 	return err

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io"
+	"strings"
 
 	"github.com/millrace/millrace/internal/server/store"
 	"github.com/millrace/millrace/internal/server/store/memory"
@@ -16,7 +16,7 @@ func (s *Store) start() (*segment, error) {
 	if err := s.removeTemporary(); err != nil {
 		return nil, err
 	}
-	snapshots, err := files(s.options.Dir, snapshotSuffix)
+	snapshots, err := files(s.dir, snapshotSuffix)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func (s *Store) start() (*segment, error) {
 			return nil, err
 		}
 	}
-	segments, err := files(s.options.Dir, segmentSuffix)
+	segments, err := files(s.dir, segmentSuffix)
 	if err != nil {
 		return nil, err
 	}
@@ -37,60 +37,114 @@ func (s *Store) start() (*segment, error) {
 			continue // the snapshot has all of it
 		}
 		if first > rev+1 {
-			return nil, fmt.Errorf("%s begins at revision %d, but the changes from %d on are missing", fileName(first, segmentSuffix), first, rev+1)
+			return nil, fmt.Errorf("%s begins at revision %d, but the changes from %d on are missing",
+				fileName(first, segmentSuffix), first, rev+1)
 		}
 		open, err := s.replay(first, &rev, last)
 		if err != nil || last {
 			return open, err
 		}
 	}
-	return newSegment(s.options.Dir, rev+1, s.options.SegmentBytes)
+	return newSegment(s.dir, rev+1, s.options.SegmentBytes)
 }
 
 func (s *Store) removeTemporary() error {
-	all, err := filepath.Glob(filepath.Join(s.options.Dir, "*"+temporarySuffix))
-	for _, path := range all {
-		err = errors.Join(err, os.Remove(path))
+	all, err := s.dir.names()
+	for _, name := range all {
+		if strings.HasSuffix(name, temporarySuffix) {
+			err = errors.Join(err, s.dir.remove(name))
+		}
 	}
 	return err
 }
 
 // replay applies the changes of a segment after rev, and advances it. Only the last segment may end in the middle of a
-// record, and is returned to be written to.
+// group, and is returned to be written to.
 func (s *Store) replay(first store.Revision, rev *store.Revision, last bool) (*segment, error) {
-	path := filepath.Join(s.options.Dir, fileName(first, segmentSuffix))
-	b, err := readFile(path)
+	name := fileName(first, segmentSuffix)
+	f, err := s.dir.open(name)
 	if err != nil {
 		return nil, err
 	}
-	at := len(magic)
-	for {
-		changes, n, err := s.codec.read(b[at:])
-		if errors.Is(err, errBroken) && last && !s.anyRecordIn(b[at+1:], *rev) {
-			err = errEnd // it was cut off while it was written, and never acknowledged
-		}
-		if errors.Is(err, errEnd) {
-			break
-		}
-		if err == nil {
-			err = s.take(changes, rev)
-		}
+	open, err := s.replayFile(f, rev, last)
+	if err != nil {
+		_ = f.Close() // the first error counts
+		return nil, fmt.Errorf("%s, %w", name, err)
+	}
+	if !last {
+		return nil, f.Close()
+	}
+	open.name = name
+	return open, nil
+}
+
+func (s *Store) replayFile(f file, rev *store.Revision, last bool) (*segment, error) {
+	size, err := f.size()
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, size)
+	if n, err := f.ReadAt(b, 0); err != nil && !(err == io.EOF && n == len(b)) {
+		return nil, err
+	}
+	open := &segment{file: f, size: size}
+	if open.salt, err = readHead(b); err != nil {
+		return nil, err
+	}
+	end, err := s.replayGroups(b, open.salt, rev, last)
+	if err != nil {
+		return nil, fmt.Errorf("record at byte %d: %w", end, err)
+	}
+	open.at = int64(end)
+	s.appended += open.at
+	if last {
+		err = open.erase(int64(end + written(b[end:])))
+	}
+	return open, err
+}
+
+// replayGroups applies the groups of a segment, and returns where they end.
+func (s *Store) replayGroups(b []byte, salt salt, rev *store.Revision, last bool) (at int, err error) {
+	for at = headBytes; ; {
+		group, changes, n, err := s.readGroup(b[at:], salt)
 		if err != nil {
-			return nil, fmt.Errorf("%s, record at byte %d: %w", path, at, err)
+			rest := b[at : at+written(b[at:])]
+			if last && !s.anyGroupIn(rest, salt, *rev+1) || errors.Is(err, errEnd) && len(rest) == 0 {
+				return at, nil // nothing follows, or what was cut off while it was written, and never acknowledged
+			}
+			return at, fmt.Errorf("%w, and it was acknowledged", errBroken)
+		}
+		if err := s.take(group, changes, rev); err != nil {
+			return at, err
 		}
 		at += n
 	}
-	if !last {
-		return nil, nil
-	}
-	return openSegment(path, int64(at), s.options.SegmentBytes)
 }
 
-// take applies the changes of a record, as far as the state does not have them.
-func (s *Store) take(changes []change, rev *store.Revision) error {
+// readGroup reads the records of one group.
+func (s *Store) readGroup(b []byte, salt salt) (group store.Revision, changes []change, length int, err error) {
+	for {
+		r, n, err := s.codec.read(b[length:], salt)
+		if err != nil {
+			return 0, nil, 0, err
+		}
+		if length += n; group != 0 && r.group != group {
+			return 0, nil, 0, errBroken
+		}
+		group, changes = r.group, append(changes, r.changes...)
+		if r.last {
+			return group, changes, length, nil
+		}
+	}
+}
+
+// take applies the changes of a group, as far as the state does not have them.
+func (s *Store) take(group store.Revision, changes []change, rev *store.Revision) error {
 	var missing []memory.Change
-	for _, c := range changes {
+	for i, c := range changes {
 		switch {
+		case c.revision != group+store.Revision(i):
+			return fmt.Errorf("%w: change %d after %d has revision %d", errBroken, i, group, c.revision)
 		case c.revision <= *rev:
 			continue
 		case c.revision != *rev+1:
@@ -102,24 +156,30 @@ func (s *Store) take(changes []change, rev *store.Revision) error {
 	return s.state.Apply(missing)
 }
 
-// anyRecordIn reports whether a whole record follows somewhere, whose changes come after rev. Then the broken one
-// before it was acknowledged.
-func (s *Store) anyRecordIn(b []byte, rev store.Revision) bool {
+// anyGroupIn reports whether a whole record of a group after the given one is somewhere. Then the given group, which is
+// broken, was acknowledged.
+func (s *Store) anyGroupIn(b []byte, salt salt, group store.Revision) bool {
 	for at := range b {
-		if changes, _, err := s.codec.read(b[at:]); err == nil && len(changes) > 0 && changes[0].revision > rev {
+		if _, _, err := bodyLength(b[at:], salt); err != nil {
+			continue
+		}
+		if r, _, err := s.codec.read(b[at:], salt); err == nil && r.group > group {
 			return true
 		}
 	}
 	return false
 }
 
-func readFile(path string) ([]byte, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
+// written returns where the zeros at the end of b begin, or a little later.
+func written(b []byte) int {
+	var zeros [4096]byte
+	n := len(b)
+	for n > 0 {
+		start := max(n-len(zeros), 0)
+		if !bytes.Equal(b[start:n], zeros[:n-start]) {
+			return n
+		}
+		n = start
 	}
-	if !bytes.HasPrefix(b, []byte(magic)) {
-		return nil, fmt.Errorf("%s is no file of this store, or of another version of it", path)
-	}
-	return b, nil
+	return 0
 }

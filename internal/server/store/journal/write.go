@@ -114,9 +114,13 @@ func (s *Store) commit(ctx context.Context) {
 			s.group() // refuses what is left
 			return
 		}
-		for group := s.group(); len(group) > 0; group = s.group() {
-			s.commitGroup(group)
-		}
+		s.commitWaiting()
+	}
+}
+
+func (s *Store) commitWaiting() {
+	for group := s.group(); len(group) > 0; group = s.group() {
+		s.commitGroup(group)
 	}
 }
 
@@ -180,7 +184,7 @@ func (s *Store) commitGroup(group []*write) {
 	}
 	switch err := s.log(allowed, rev, deletes); {
 	case err == nil:
-	case errors.Is(err, store.ErrNoSpace) && !deletes:
+	case errors.Is(err, store.ErrNoSpace):
 		s.withoutSpace(allowed, err)
 		return
 	default:
@@ -206,13 +210,21 @@ func finishAll(writes []*write, err error) {
 	}
 }
 
-// withoutSpace refuses the writes of a group that need space, and makes its deletes.
+// withoutSpace refuses the writes of a group that need space, and then makes its deletes. If there were only deletes, it
+// refuses them: not even they have space.
 func (s *Store) withoutSpace(group []*write, err error) {
 	var deletes []*write
 	for _, w := range group {
 		if w.Deleted {
 			deletes = append(deletes, w)
-		} else {
+		}
+	}
+	if len(deletes) == len(group) {
+		finishAll(group, err)
+		return
+	}
+	for _, w := range group {
+		if !w.Deleted {
 			w.finish(0, err)
 		}
 	}
@@ -221,51 +233,66 @@ func (s *Store) withoutSpace(group []*write, err error) {
 	}
 }
 
-// log appends the record of a group to the log.
+// log appends a group to the log.
 func (s *Store) log(group []*write, rev store.Revision, deletes bool) error {
 	changes := make([]change, len(group))
 	for i, w := range group {
 		changes[i] = change{key: w.Key, value: w.Value, deleted: w.Deleted, revision: rev + store.Revision(i) + 1, expires: w.Expires}
 	}
-	record := s.codec.append(nil, changes)
-	if err := s.makeRoom(rev+1, len(record), deletes); err != nil {
-		return err
+	records := s.codec.appendGroup(nil, s.segment.salt, rev+1, changes)
+	began, err := s.makeRoom(rev+1, len(records), deletes)
+	if began {
+		records = s.codec.appendGroup(records[:0], s.segment.salt, rev+1, changes)
 	}
-	if err := s.segment.append(record); err != nil {
-		return err
+	if err == nil {
+		err = s.segment.append(records)
 	}
-	if s.appended += int64(len(record)); s.appended >= s.options.SnapshotBytes {
-		s.appended = 0
-		select {
-		case s.grown <- struct{}{}:
-		default:
-		}
+	if errors.Is(err, store.ErrNoSpace) {
+		s.setFull(err)
 	}
-	return nil
+	if err == nil {
+		s.appended += int64(len(records))
+	}
+	s.demandSnapshot(s.Writable() != nil)
+	return err
 }
 
-// makeRoom begins another segment if a record does not fit into this one. On a full disk a record of deletes may use
-// what is reserved for them.
-func (s *Store) makeRoom(first store.Revision, bytes int, deletes bool) error {
+// demandSnapshot demands a snapshot if the log has grown enough. On a full disk a smaller one will do: it makes room.
+func (s *Store) demandSnapshot(full bool) {
+	least := max(s.options.SnapshotBytes, s.snapshotBytes.Load())
+	if full {
+		least = 1
+	}
+	if s.appended < least {
+		return
+	}
+	s.appended = 0
+	select {
+	case s.grown <- struct{}{}:
+	default:
+	}
+}
+
+// makeRoom begins another segment if records do not fit into this one. On a full disk records of deletes may use what is
+// reserved for them.
+func (s *Store) makeRoom(first store.Revision, bytes int, deletes bool) (began bool, err error) {
 	if s.segment.room(bytes, false) {
 		s.setFull(nil)
-		return nil
+		return false, nil
 	}
-	next, err := newSegment(s.options.Dir, first, max(s.options.SegmentBytes, int64(len(magic)+bytes+reserved)))
+	needed := int64(headBytes + bytes)
+	next, err := newSegment(s.dir, first, max(s.options.SegmentBytes, needed+needed/8))
 	if err == nil {
 		old := s.segment
 		s.segment = next
 		s.setFull(nil)
-		return old.close()
+		return true, old.file.Close()
 	}
-	if !errors.Is(err, store.ErrNoSpace) {
-		return err
+	if errors.Is(err, store.ErrNoSpace) && deletes && s.segment.room(bytes, true) {
+		s.setFull(err)
+		return false, nil
 	}
-	s.setFull(err)
-	if deletes && s.segment.room(bytes, true) {
-		return nil
-	}
-	return err
+	return false, err
 }
 
 func (s *Store) setFull(err error) {
@@ -277,10 +304,18 @@ func (s *Store) setFull(err error) {
 // lose ends a store whose disk can no longer be relied on.
 func (s *Store) lose(err error) {
 	err = fmt.Errorf("the log in %s is lost: %w", s.options.Dir, err)
-	if s.end(err) {
-		s.options.Logger.Error("the log is lost; only a new start can go on", "err", err)
-		if s.options.Lost != nil {
-			s.options.Lost(err)
-		}
+	s.mu.Lock()
+	ended := s.ended != nil
+	if !ended {
+		s.ended = err
+		s.wakeLocked() // what waits is refused
+	}
+	s.mu.Unlock()
+	if ended {
+		return
+	}
+	s.options.Logger.Error("the log is lost; only a new start can go on", "err", err)
+	if s.options.Lost != nil {
+		s.options.Lost(err)
 	}
 }

@@ -69,6 +69,9 @@ func (x *expiry) stop() {
 	}
 }
 
+// expireAgain is after how long Options.Expired is called again if the entry is still there.
+const expireAgain = 10 * time.Second
+
 // expire deletes the expired entries, or tells who does. The timer calls it.
 func (s *Store) expire() {
 	s.mu.Lock()
@@ -82,7 +85,7 @@ func (s *Store) expire() {
 			s.removeLocked(key)
 			continue
 		}
-		s.expiry.set(key, 0, nil)
+		s.expiry.set(key, expireAgain, s.expire)
 		i, _ := s.present.Get(key)
 		s.options.Expired(key, i.rev)
 	}

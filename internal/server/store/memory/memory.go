@@ -29,8 +29,8 @@ type Options struct {
 	HistoryBytes int64
 	// MaxValueBytes is the largest value; zero means 1.5 MiB, which is etcd's limit for a request.
 	MaxValueBytes int
-	// Expired, if set, is called when an entry has expired at a revision, and has to delete it; it must not block or
-	// call the store. nil means that the store deletes it.
+	// Expired, if set, is called when an entry has expired at a revision, and now and then as long as it is there. It has
+	// to delete it; it must not block or call the store. nil means that the store deletes it.
 	Expired func(key string, rev store.Revision)
 }
 

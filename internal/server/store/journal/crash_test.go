@@ -1,0 +1,251 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/millrace/millrace/internal/randomly"
+	"github.com/millrace/millrace/internal/server/store"
+)
+
+// crasher works with a store on a disk that crashes, fails and fills up, and knows what must be there.
+type crasher struct {
+	t      *testing.T
+	random *rand.Rand
+	disk   *simDisk
+	store  *Store
+
+	acknowledged map[string]store.Entry
+	revision     store.Revision
+	doubtful     []doubt // what is there wholly or not at all, after a crash
+
+	snapshots, segments, crashes, refused int
+	operations                            int // until something happens
+	happens                               error
+	busy                                  bool // whether something runs that may be interrupted by writes
+}
+
+// doubt is a change that was not acknowledged.
+type doubt struct {
+	store.Entry
+	deleted bool
+}
+
+// TestNothingAcknowledgedIsLostWhereverTheMachineCrashes goes on with the same disk after each crash. Everything runs on
+// one goroutine, so a seed repeats a run.
+func TestNothingAcknowledgedIsLostWhereverTheMachineCrashes(t *testing.T) {
+	t.Parallel()
+	crashes := 2000
+	if testing.Short() {
+		crashes = 300
+	}
+	seed := randomly.Seed(t)
+	var total crasher
+	for round := uint64(0); total.crashes < crashes; round++ {
+		c := &crasher{t: t, random: rand.New(rand.NewPCG(seed, round)), acknowledged: map[string]store.Entry{}, revision: 1}
+		c.disk = newSimDisk(c.random)
+		for range 30 {
+			c.live()
+		}
+		if t.Failed() {
+			t.Fatalf("that was round %d", round)
+		}
+		total.crashes += c.crashes
+		total.snapshots += c.snapshots
+		total.segments += c.segments
+		total.refused += c.refused
+	}
+	t.Logf("%d crashes, %d snapshots, %d segments, %d writes refused", total.crashes, total.snapshots, total.segments, total.refused)
+	if min(total.snapshots, total.segments, total.refused) < crashes/10 {
+		t.Error("the test shows too little")
+	}
+}
+
+// live is the time from a start of the machine to its crash.
+func (c *crasher) live() {
+	c.disk.before, c.busy = c.operation, false
+	c.operations, c.happens = 1+c.random.IntN(200), errCrashed
+	if c.random.IntN(4) == 0 {
+		c.happens = syscall.EIO
+	}
+	c.disk.space, c.disk.sparse = -1, c.random.IntN(2) == 0
+	s, err := open(Options{SegmentBytes: 4096, SnapshotBytes: 10_000}, c.disk, io.NopCloser(nil))
+	if err == nil {
+		c.store = s
+		s.codec.recordBytes = 1000 // so that a group has several
+		c.check()
+		for !c.t.Failed() && c.writable() {
+			c.step()
+		}
+		_ = s.Close()
+	} else if !errors.Is(err, c.happens) {
+		c.t.Fatalf("after crash %d: %v", c.crashes, err)
+	}
+	c.crashes++
+	c.disk = c.disk.crash()
+}
+
+// writable reports whether the store still takes writes.
+func (c *crasher) writable() bool {
+	err := c.store.Writable()
+	return err == nil || errors.Is(err, store.ErrNoSpace)
+}
+
+// operation is called before each operation of the disk.
+func (c *crasher) operation(name string) error {
+	if c.busy && c.random.IntN(3) == 0 { // a snapshot stops nobody
+		c.busy = false
+		c.write()
+		c.busy = true
+	}
+	if c.operations--; c.operations > 0 {
+		return nil
+	}
+	if c.happens == errCrashed {
+		c.disk.crashed = true
+	} else if name != "write" && !strings.HasPrefix(name, "sync") {
+		return nil
+	}
+	return c.happens
+}
+
+func (c *crasher) step() {
+	switch n := c.random.IntN(40); {
+	case n == 0:
+		c.disk.space = c.random.Int64N(20_000) // full, or nearly so
+	case n < 4:
+		c.disk.space = -1
+	case n < 8:
+		c.busy = true
+		select {
+		case <-c.store.grown:
+			if c.store.snapshot(context.Background()) == nil {
+				c.snapshots++
+			}
+		default:
+		}
+		c.busy = false
+	default:
+		c.write()
+	}
+}
+
+// write makes some writes as one group.
+func (c *crasher) write() {
+	before := c.store.segment.name
+	var all []*write
+	var wants []error
+	keys := c.random.Perm(12)
+	for _, k := range keys[:1+c.random.IntN(4)] {
+		w, want := c.newWrite(fmt.Sprintf("/k/%d", k))
+		if err := c.store.enqueue(w); err != nil {
+			return
+		}
+		all, wants = append(all, w), append(wants, want)
+	}
+	rev := c.revision
+	c.store.commitWaiting()
+	for i, w := range all {
+		<-w.done
+		d := doubt{store.Entry{Key: w.Key, Value: w.Value, Revision: w.revision}, w.Deleted}
+		switch {
+		case w.err == nil && wants[i] == nil:
+			if rev++; w.revision != rev {
+				c.t.Errorf("revision %d follows %d", w.revision, rev-1)
+			}
+			d.apply(c.acknowledged)
+			c.revision = rev
+		case wants[i] != nil && errors.Is(w.err, wants[i]):
+		case errors.Is(w.err, store.ErrNoSpace) && wants[i] == nil && c.disk.space >= 0:
+			c.refused++
+		case !c.writable() && wants[i] == nil:
+			d.Revision = c.revision + store.Revision(len(c.doubtful)) + 1
+			c.doubtful = append(c.doubtful, d)
+		default:
+			c.t.Errorf("%s: %v, want %v", w.Key, w.err, wants[i])
+		}
+	}
+	if c.store.segment.name != before {
+		c.segments++
+	}
+}
+
+// newWrite makes a write, and returns the error that it must have.
+func (c *crasher) newWrite(key string) (*write, error) {
+	w := newWrite(key)
+	old, exists := c.acknowledged[key]
+	value := bytes.Repeat([]byte{byte(c.random.IntN(4))}, 10)
+	if c.random.IntN(4) > 0 {
+		value = make([]byte, c.random.IntN(1500)) // which compression does not make smaller
+		for i := range value {
+			value[i] = byte(c.random.Uint32())
+		}
+	}
+	if !exists {
+		w.Value, w.check = value, func() error { return c.store.state.CheckCreate(key, nil) }
+		if c.random.IntN(8) == 0 {
+			w.check = func() error { return c.store.state.CheckExpected(key, 1) }
+			return w, store.ErrNotFound
+		}
+		return w, nil
+	}
+	expect, want := old.Revision, error(nil)
+	if c.random.IntN(8) == 0 {
+		expect, want = expect-1, store.ErrConflict
+	}
+	if w.check = func() error { return c.store.state.CheckExpected(key, expect) }; c.random.IntN(3) == 0 {
+		w.Deleted = true
+		return w, want
+	}
+	w.Value = value
+	return w, want
+}
+
+func (d doubt) apply(to map[string]store.Entry) {
+	if d.deleted {
+		delete(to, d.Key)
+	} else {
+		to[d.Key] = d.Entry
+	}
+}
+
+// check compares the store with what must be there, with the doubtful changes or without them.
+func (c *crasher) check() {
+	c.t.Helper()
+	page, err := c.store.List(context.Background(), "/", store.ListOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	got := map[string]store.Entry{}
+	for _, e := range page.Entries {
+		got[e.Key] = e
+	}
+	same := func(a, b store.Entry) bool { return a.Revision == b.Revision && bytes.Equal(a.Value, b.Value) }
+	if len(c.doubtful) > 0 && page.Revision > c.revision {
+		for _, d := range c.doubtful {
+			d.apply(c.acknowledged)
+		}
+		c.revision += store.Revision(len(c.doubtful))
+	}
+	c.doubtful = nil
+	if page.Revision != c.revision || !maps.EqualFunc(got, c.acknowledged, same) {
+		c.t.Errorf("after crash %d the state is that of %d, want %d:\n%v, want\n%v", c.crashes, page.Revision, c.revision,
+			describe(got), describe(c.acknowledged))
+	}
+}
+
+func describe(all map[string]store.Entry) (lines []string) {
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		lines = append(lines, fmt.Sprintf("%s@%d: %d bytes", key, all[key].Revision, len(all[key].Value)))
+	}
+	return lines
+}
