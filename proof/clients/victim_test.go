@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"strconv"
@@ -17,14 +18,21 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/millrace/millrace"
+	"github.com/millrace/millrace/internal/randomly"
 )
 
-// victimVariable names the data directory of a cluster that this binary runs until it is killed.
-const victimVariable = "MILLRACE_VICTIM_DIRECTORY"
+// victimVariable names the data directory of a cluster that this binary runs until it is killed, and journalVariable
+// is set if it has a journal. killsVariable says how often a cluster is killed, if not twice.
+const (
+	victimVariable  = "MILLRACE_VICTIM_DIRECTORY"
+	journalVariable = "MILLRACE_VICTIM_JOURNAL"
+	killsVariable   = "MILLRACE_KILLS"
+)
 
 // runVictim runs a cluster and writes to it without end. It prints only what was acknowledged.
-func runVictim(directory string) {
-	c, err := millrace.Start(context.Background(), millrace.Options{Data: directory, Controllers: []string{}, NoScheduler: true})
+func runVictim(o millrace.Options) {
+	o.Controllers, o.NoScheduler = []string{}, true
+	c, err := millrace.Start(context.Background(), o)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -62,10 +70,21 @@ func runVictim(directory string) {
 type acknowledged struct{ value, version uint64 }
 
 func TestKillingTheProcessLosesNothingThatWasAcknowledged(t *testing.T) {
-	directory := t.TempDir()
-	for round := range 2 {
-		last := killInTheMiddle(t, directory, 150)
-		c := start(t, millrace.Options{Data: directory})
+	kills := 2
+	if text := os.Getenv(killsVariable); text != "" {
+		kills = must(strconv.Atoi(text))(t)
+	}
+	for name, journal := range map[string]bool{"etcd": false, "journal": true} {
+		t.Run(name, func(t *testing.T) { killAgainAndAgain(t, millrace.Options{Data: t.TempDir(), Journal: journal}, kills) })
+	}
+}
+
+func killAgainAndAgain(t *testing.T, o millrace.Options, kills int) {
+	begin := randomly.Seed(t)
+	random := rand.New(rand.NewPCG(begin, 0))
+	for round := range kills {
+		last := killInTheMiddle(t, o, 50+random.IntN(200))
+		c := start(t, o)
 		maps := clientset(t, c.Config()).CoreV1().ConfigMaps("default")
 		for name, want := range last {
 			got := must(maps.Get(t.Context(), name, metav1.GetOptions{}))(t)
@@ -82,9 +101,12 @@ func TestKillingTheProcessLosesNothingThatWasAcknowledged(t *testing.T) {
 	}
 }
 
-func killInTheMiddle(t *testing.T, directory string, writes int) map[string]acknowledged {
+func killInTheMiddle(t *testing.T, o millrace.Options, writes int) map[string]acknowledged {
 	victim := exec.Command(os.Args[0])
-	victim.Env = append(os.Environ(), victimVariable+"="+directory)
+	victim.Env = append(os.Environ(), victimVariable+"="+o.Data)
+	if o.Journal {
+		victim.Env = append(victim.Env, journalVariable+"=1")
+	}
 	victim.Stderr = os.Stderr
 	out := must(victim.StdoutPipe())(t)
 	if err := victim.Start(); err != nil {
