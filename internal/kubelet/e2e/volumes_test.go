@@ -166,6 +166,7 @@ func (r *room) mapped() {
 		return
 	}
 	r.told("mapped", "FailedCreatePodSandBox", "cannot have a user namespace")
+	r.kubectl("delete", "pod", "mapped") // it would be tried, and told of, for as long as it is there
 }
 
 // namespaces are the node's where a pod asks for them, and its own where it does not.
