@@ -58,6 +58,9 @@ func (p *Permissions) own(kind string, a *Access) (auth.Authorizer, error) {
 	return nil, fmt.Errorf("authorization-mode %q is not a valid mode", kind)
 }
 
+// Roles returns the authorizer by roles; nil without the mode RBAC.
+func (p *Permissions) Roles() *rbac.Authorizer { return p.roles }
+
 // Admission returns the admission plugins that depend on permissions: nodes may only change their own objects, and
 // nobody can grant permissions that they do not have.
 func (p *Permissions) Admission() []registry.Admission {

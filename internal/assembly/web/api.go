@@ -71,6 +71,9 @@ func (w *Web) api(ctx context.Context, streams *connections.Connections, l *asse
 		MaxInFlight:  w.o.MaxInFlight, MaxMutatingInFlight: w.o.MaxMutatingInFlight,
 		RequestTimeout: w.o.RequestTimeout, MinRequestTimeout: w.o.MinRequestTimeout, BookmarkPeriod: w.o.BookmarkPeriod,
 	}
+	if roles := w.access.Permissions.Roles(); roles != nil {
+		o.Reach = roles
+	}
 	if w.address.Alone() && o.BookmarkPeriod == 0 {
 		o.BookmarkPeriod = time.Hour // connections do not fail here, and watches end with a bookmark
 	}

@@ -15,7 +15,7 @@ import (
 // authorize checks whether the user may do what the request asks for.
 func authorize(c *call, next handler) error {
 	at := c.attributes()
-	v := c.s.o.Authorize.Authorize(c.Within, at)
+	v := c.narrowing(c.s.o.Authorize.Authorize(c.Within, at))
 	c.decided(v)
 	if err := verdict(at, v); err != nil {
 		return err

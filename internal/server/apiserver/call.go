@@ -44,6 +44,9 @@ type call struct {
 	// releaseSeat releases the seat of a watch, which it needs only until it has begun; nil if there is none.
 	releaseSeat func()
 
+	// narrow says that a list or a watch shows only the namespaces in which the user may do something.
+	narrow bool
+
 	storage  *registry.Storage
 	meter    Meter
 	started  time.Time // set if measured

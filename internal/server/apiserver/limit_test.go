@@ -68,7 +68,7 @@ func TestDelegatedRequestsHaveSeatsOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatNobodyReadsKeepsNoPlace(t *testing.T) {
+func TestAnAnswerThatNobodyReadsKeepsNoSeat(t *testing.T) {
 	for _, one := range []struct {
 		size          int
 		reads, leaves time.Duration
@@ -86,7 +86,7 @@ func TestAnAnswerThatNobodyReadsKeepsNoPlace(t *testing.T) {
 			c.sendLarge(func() { left = append(left, time.Since(start)) })
 			time.Sleep(2 * time.Minute) // in a synctest bubble: takes no time
 			if len(left) != 1 || left[0] != one.leaves {
-				t.Errorf("%d bytes, read after %v: the place was left after %v", one.size, one.reads, left)
+				t.Errorf("%d bytes, read after %v: the seat was left after %v", one.size, one.reads, left)
 			}
 		})
 	}

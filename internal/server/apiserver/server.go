@@ -34,6 +34,8 @@ type Options struct {
 	// Authenticate identifies the user of a request; Authorize decides what the user may do. Both are required.
 	Authenticate auth.Authenticator
 	Authorize    auth.Authorizer
+	// Reach finds out in which namespaces users may do something by their roles; nil if there are no roles.
+	Reach auth.Reacher
 	// Audit records requests; nil records nothing.
 	Audit *audit.Log
 	// Apply implements server-side apply.

@@ -39,7 +39,11 @@ func (c *call) list() error {
 	if err != nil {
 		return err
 	}
-	list, err := c.storage.List(c.Within, c.query(o))
+	read := c.readList
+	if c.narrow {
+		read = c.listVisible
+	}
+	list, err := read(o)
 	if err != nil {
 		return err
 	}
@@ -47,6 +51,10 @@ func (c *call) list() error {
 		return c.CheckShape()
 	}
 	return c.SendList(list)
+}
+
+func (c *call) readList(o query.List) (*registry.List, error) {
+	return c.storage.List(c.Within, c.query(o))
 }
 
 func (c *call) query(o query.List) registry.ListQuery {

@@ -32,7 +32,7 @@ func (c *call) watch() error {
 	if err := st.Prepare(); err != nil {
 		return err
 	}
-	w, err := c.storage.Watch(c.Request.Context(), q)
+	w, err := c.openWatch(q, st)
 	switch {
 	case apierrors.IsResourceExpired(err):
 		// A watch from an expired version starts with status 200 and then sends the error: clients expect it there.
@@ -47,6 +47,14 @@ func (c *call) watch() error {
 	}
 	st.Serve(w)
 	return nil
+}
+
+func (c *call) openWatch(q registry.WatchQuery, st *stream.Stream) (w *registry.Watcher, err error) {
+	if c.narrow {
+		w, st.Changed, err = c.watchVisible(q)
+		return w, err
+	}
+	return c.storage.Watch(c.Request.Context(), q)
 }
 
 func withWatch(c *call) map[string][]string {

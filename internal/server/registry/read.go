@@ -145,6 +145,8 @@ type ListQuery struct {
 	Freshness
 	Limit    int
 	Continue string
+	// Names are those of the objects that are shown, of a kind without namespaces; nil shows all.
+	Names *Names
 }
 
 // List is one page of objects.
@@ -233,6 +235,10 @@ func (s *Storage) page(ctx context.Context, v view, q ListQuery, prefix, after s
 	if q.never {
 		return out, nil
 	}
+	if q.Names != nil && !q.Names.All {
+		out.Objects = s.named(v, &q)
+		return out, failed(v)
+	}
 	convert := s.needsConversion(&q.Selection)
 	if convert {
 		v = &convertedView{view: v, ctx: ctx, storage: s, selection: q.Selection, limit: q.Limit}
@@ -262,6 +268,19 @@ func (s *Storage) page(ctx context.Context, v view, q ListQuery, prefix, after s
 		out.Objects = append(out.Objects, o)
 	}
 	return out, failed(v)
+}
+
+// named returns the selected objects among those with certain names.
+func (s *Storage) named(v view, q *ListQuery) (found []*watchcache.Object) {
+	for _, name := range q.Names.Sorted {
+		if q.Name != "" && q.Name != name {
+			continue
+		}
+		if o, ok := v.Get(s.key("", name)); ok && q.Matches(o) {
+			found = append(found, o)
+		}
+	}
+	return found
 }
 
 // failed returns the error that ended a view's Range early, or nil.

@@ -48,6 +48,7 @@ type Watcher struct {
 	selection Selection
 	feed      feed
 	converted *convertedFeed // the feed, if objects must be converted to find out which are selected
+	narrowed  *narrowed      // nil unless only some names are shown
 	handed    store.Revision // the revision of the last event
 }
 
@@ -123,6 +124,12 @@ const maxSkipped = 1000
 // Next returns the next selected event. If ok is false, there is none now, or many events were skipped. In the second
 // case Wake is already closed, so that the caller calls Next again at once.
 func (w *Watcher) Next() (e Event, ok bool, err error) {
+	if w.narrowed != nil {
+		if e, ok, err = w.narrowed.next(w); ok {
+			w.handed = max(w.handed, e.Revision)
+		}
+		return e, ok, err
+	}
 	if w.converted != nil {
 		if e, ok, err = w.converted.next(); ok {
 			w.handed = e.Revision
@@ -167,11 +174,19 @@ func selectedEvent(source *watchcache.Event, now, before bool) (Event, bool) {
 }
 
 // Wake returns a channel that is closed when Next may have an event. It is valid until the next call of Next.
-func (w *Watcher) Wake() <-chan struct{} { return w.feed.Wake() }
+func (w *Watcher) Wake() <-chan struct{} {
+	if w.narrowed != nil && len(w.narrowed.waiting) > 0 {
+		return closed
+	}
+	return w.feed.Wake()
+}
 
 // Bookmark returns a revision up to which everything has been returned. There is no bookmark below the revision of the
 // last event: a client that continued from it would get that event twice.
 func (w *Watcher) Bookmark() (store.Revision, bool) {
+	if w.narrowed != nil && !w.narrowed.complete(w) {
+		return 0, false
+	}
 	rev := w.feed.Revision()
 	return rev, rev >= w.handed
 }

@@ -27,5 +27,6 @@ func Command() *cobra.Command {
 		}
 	}
 	c.AddCommand(kubectlVersionCommand(config))
+	addVisible(c, config)
 	return c
 }

@@ -11,6 +11,9 @@
 // has taken away is never allowed here; concurrent requests share the question. While the store does not answer,
 // requests are allowed by what the log has brought until then.
 //
+// Reach says in which namespaces somebody may do something. It looks at the bindings of that user and of their groups
+// alone, and tells when it may have changed.
+//
 // Roles and bindings can only be changed so that nobody gets more than who changes them has (Escalation). Policy is
 // what every cluster starts with.
 package rbac

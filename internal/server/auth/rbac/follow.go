@@ -37,8 +37,9 @@ type Authorizer struct {
 	// silent is the time, in nanoseconds, until which the store is not asked before a request is allowed.
 	silent atomic.Int64
 
-	mu      sync.Mutex // guards changed
-	changed chan struct{}
+	mu      sync.Mutex    // guards the channels
+	changed chan struct{} // closed when there is another snapshot
+	reached chan struct{} // closed when that may change in which namespaces users may do something
 }
 
 // New makes an authorizer. Run keeps it up to date; until it is ready it waits with every answer.
@@ -46,7 +47,7 @@ func New(o Options) *Authorizer {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Authorizer{o: o, nudge: make(chan struct{}, 1), changed: make(chan struct{})}
+	return &Authorizer{o: o, nudge: make(chan struct{}, 1), changed: make(chan struct{}), reached: make(chan struct{})}
 }
 
 // followed are the resources that decisions rest on.
@@ -91,6 +92,7 @@ func (a *Authorizer) follow(ctx context.Context) error {
 		return err
 	}
 	f := &follower{wake: make([]<-chan struct{}, len(storages))}
+	kinds := a.o.Registry.Catalogue.Changed()
 	defer f.close()
 	for _, s := range storages {
 		w, err := s.Watch(ctx, registry.WatchQuery{
@@ -118,12 +120,20 @@ func (a *Authorizer) follow(ctx context.Context) error {
 		if f.more {
 			continue
 		}
+		if rev := f.waiting(); rev > 0 {
+			if err := a.o.Registry.Cache.WaitFor(ctx, rev); err != nil {
+				return err
+			}
+			continue
+		}
 		select {
 		case <-f.wake[0]:
 		case <-f.wake[1]:
 		case <-f.wake[2]:
 		case <-f.wake[3]:
 		case <-a.nudge:
+		case <-kinds:
+			kinds, f.kinds = a.o.Registry.Catalogue.Changed(), true
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -133,9 +143,14 @@ func (a *Authorizer) follow(ctx context.Context) error {
 func (a *Authorizer) publish(s *snapshot) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	before := a.now.Load()
 	a.now.Store(s)
 	close(a.changed)
 	a.changed = make(chan struct{})
+	if before == nil || before.changed != s.changed { // most snapshots only say that nothing has changed until then
+		close(a.reached)
+		a.reached = make(chan struct{})
+	}
 }
 
 // await waits for a snapshot of a revision or a later one.
@@ -195,6 +210,8 @@ type follower struct {
 	sources []*source
 	wake    []<-chan struct{}
 	more    bool // there may be events that have not been taken
+	// kinds says that the kinds have changed after the last snapshot, and with them what rules mean for namespaces.
+	kinds bool
 }
 
 func (f *follower) close() {
@@ -216,7 +233,18 @@ func (f *follower) fill(ctx context.Context) (made *snapshot, last store.Revisio
 		last = max(last, s.watcher.InitialRevision)
 		s.watcher.Initial = nil
 	}
-	return c.done(0), last, nil
+	return c.done(0, last), last, nil
+}
+
+// waiting is the revision of the last event that has been taken and is in no snapshot yet: events wake their followers
+// a moment before the cache says that it has come that far. Nothing else would wake the follower for it.
+func (f *follower) waiting() (last store.Revision) {
+	for _, s := range f.sources {
+		if n := len(s.waiting); n > 0 {
+			last = max(last, s.waiting[n-1].Revision)
+		}
+	}
+	return last
 }
 
 // advance takes what the watches have and makes a snapshot of the revision up to which all of them have come; nil if
@@ -237,17 +265,21 @@ func (f *follower) advance(ctx context.Context, present *snapshot) (*snapshot, e
 	if upTo <= present.revision {
 		return nil, nil
 	}
-	c := present.change()
+	c, changed := present.change(), present.changed
+	if f.kinds {
+		changed, f.kinds = upTo, false
+	}
 	for _, s := range f.sources {
 		n := 0
 		for ; n < len(s.waiting) && s.waiting[n].Revision <= upTo; n++ {
+			changed = upTo
 			if err := s.apply(ctx, c, s.waiting[n]); err != nil {
 				return nil, err
 			}
 		}
 		s.waiting = slices.Delete(s.waiting, 0, n)
 	}
-	return c.done(upTo), nil
+	return c.done(upTo, changed), nil
 }
 
 var errCorrupt = errors.New("a role or a binding cannot be read")

@@ -68,28 +68,36 @@ type held struct {
 // snapshot is the roles and bindings at one revision.
 type snapshot struct {
 	revision store.Revision
-	roles    index[name, *role]
-	bindings index[name, *binding]
-	grants   index[subject, []held]
+	// changed is the revision of the last change of a role, a binding or the set of kinds, or a later one.
+	changed    store.Revision
+	roles      index[name, *role]
+	bindings   index[name, *binding]
+	grants     index[subject, []held]
+	namespaces index[who, []string] // in which somebody has grants
 }
 
 func emptySnapshot() *snapshot {
-	return &snapshot{roles: newIndex[name, *role](), bindings: newIndex[name, *binding](), grants: newIndex[subject, []held]()}
+	return &snapshot{
+		roles: newIndex[name, *role](), bindings: newIndex[name, *binding](),
+		grants: newIndex[subject, []held](), namespaces: newIndex[who, []string](),
+	}
 }
 
 // change is a snapshot that is being made.
 type change struct {
-	roles    *edit[name, *role]
-	bindings *edit[name, *binding]
-	grants   *edit[subject, []held]
+	roles      *edit[name, *role]
+	bindings   *edit[name, *binding]
+	grants     *edit[subject, []held]
+	namespaces *edit[who, []string]
 }
 
 func (s *snapshot) change() *change {
-	return &change{s.roles.edit(), s.bindings.edit(), s.grants.edit()}
+	return &change{s.roles.edit(), s.bindings.edit(), s.grants.edit(), s.namespaces.edit()}
 }
 
-func (c *change) done(rev store.Revision) *snapshot {
-	return &snapshot{rev, c.roles.index, c.bindings.index, c.grants.index}
+// done is the snapshot of a revision. The last change was at another revision, or at the same.
+func (c *change) done(rev, changed store.Revision) *snapshot {
+	return &snapshot{rev, changed, c.roles.index, c.bindings.index, c.grants.index, c.namespaces.index}
 }
 
 func (c *change) setRole(at name, rules []rbacv1.PolicyRule) { c.roles.set(at, compile(rules)) }
@@ -101,7 +109,10 @@ func (c *change) setBinding(b *binding) {
 	c.bindings.set(b.name, b)
 	for i := range b.subjects {
 		s := b.subject(i)
-		known, _ := c.grants.get(s)
+		known, there := c.grants.get(s)
+		if !there {
+			c.enter(s)
+		}
 		c.grants.set(s, with(known, &grant{of: b, as: i}))
 	}
 }
@@ -118,9 +129,30 @@ func (c *change) removeBinding(at name) {
 		rest := without(known, b)
 		if len(rest) == 0 {
 			c.grants.remove(s)
+			c.leave(s)
 		} else {
 			c.grants.set(s, rest)
 		}
+	}
+}
+
+// enter notes that somebody has grants in a namespace. The snapshot before sees nothing of it in the memory that the
+// two share, and no other one is made from that.
+func (c *change) enter(s subject) {
+	if s.namespace != "" {
+		known, _ := c.namespaces.get(s.who())
+		c.namespaces.set(s.who(), append(known, s.namespace))
+	}
+}
+
+// leave notes that somebody has no more grants in a namespace.
+func (c *change) leave(s subject) {
+	known, _ := c.namespaces.get(s.who())
+	rest := slices.DeleteFunc(slices.Clone(known), func(namespace string) bool { return namespace == s.namespace })
+	if len(rest) == 0 {
+		c.namespaces.remove(s.who())
+	} else {
+		c.namespaces.set(s.who(), rest)
 	}
 }
 

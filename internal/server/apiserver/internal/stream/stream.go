@@ -33,6 +33,8 @@ type Stream struct {
 	Mark      bool          // send a bookmark that marks the end of the initial events
 	Period    time.Duration // time between bookmarks
 	Timeout   time.Duration
+	// Changed is closed when the watch may have other events than those of its feed; nil if there are none.
+	Changed func() <-chan struct{}
 	// Selected are the names of the fields in the watch's field selector.
 	Selected []string
 }
@@ -118,10 +120,12 @@ func (s *Stream) run(ctx context.Context) {
 		bell = time.AfterFunc(s.bookmarkPeriod(), func() { due <- struct{}{} })
 		defer bell.Stop()
 	}
-	done := ctx.Done()
+	done, others := ctx.Done(), s.others()
 	for s.drain() {
 		select {
 		case <-s.watcher.Wake():
+		case <-others:
+			others = s.others()
 		case <-due:
 			s.bookmark()
 			bell.Reset(s.bookmarkPeriod())
@@ -132,6 +136,13 @@ func (s *Stream) run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+func (s *Stream) others() <-chan struct{} {
+	if s.Changed == nil {
+		return nil
+	}
+	return s.Changed()
 }
 
 func (s *Stream) bookmarkPeriod() time.Duration {
