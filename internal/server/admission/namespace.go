@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/internal/server/registry"
 	"github.com/millrace/millrace/internal/server/store"
+	"github.com/millrace/millrace/internal/server/watchcache"
 )
 
 // immortal namespaces cannot be deleted.
@@ -37,16 +39,9 @@ func (cl *cluster) namespaceLifecycle() registry.Admission {
 		if c.Operation != registry.Create || !c.Kind.Namespaced || c.Namespace == "" || isReview(c) {
 			return nil
 		}
-		storage, o, err := cl.namespaces.find(ctx, "", c.Namespace)
+		o, ns, err := cl.namespaceOf(ctx, c)
 		if err != nil {
 			return err
-		}
-		ns, err := cl.namespaces.decode(ctx, storage, o)
-		if err != nil {
-			return err
-		}
-		if ends(ns) {
-			return terminating(c)
 		}
 		c.Require(registry.Requirement{Key: o.Key, Revision: o.Revision, Renew: func(ctx context.Context) (store.Revision, error) {
 			return cl.stillThere(ctx, c, ns.UID)
@@ -55,19 +50,55 @@ func (cl *cluster) namespaceLifecycle() registry.Admission {
 	})
 }
 
+// namespaceOf finds the namespace of a new object, and refuses the object if it ends. The cache may have an earlier
+// namespace of the same name, so a refusal waits for the newest state. Then the plugins that come later see that, too.
+func (cl *cluster) namespaceOf(ctx context.Context, c *registry.Change) (*watchcache.Object, *corev1.Namespace, error) {
+	storage, o, err := cl.namespaces.find(ctx, "", c.Namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	ns, err := cl.namespaces.decode(ctx, storage, o)
+	if err != nil || !ends(ns) {
+		return o, ns, err
+	}
+	earlier := ns.UID
+	if o, err = storage.Get(ctx, "", c.Namespace, registry.Freshness{}); err != nil {
+		return nil, nil, err
+	}
+	if ns, err = cl.namespaces.decode(ctx, storage, o); err != nil || !ends(ns) {
+		return o, ns, cmp.Or(err, cl.reached(ctx, c, earlier))
+	}
+	return nil, nil, terminating(c)
+}
+
+// reached refuses a change as long as the cache has an earlier namespace of the same name: the log has stalled.
+func (cl *cluster) reached(ctx context.Context, c *registry.Change, earlier types.UID) error {
+	ns, err := cl.namespaces.get(ctx, "", c.Namespace)
+	if err == nil && ns.UID == earlier {
+		return replaced(c)
+	}
+	return err
+}
+
 // stillThere returns the newest revision of a namespace. A namespace of the same name that was created meanwhile is
-// another one: what has been checked does not hold for it.
+// another one: what has been checked does not hold for it. To say that there is none would be wrong, too: the cache may
+// have shown the earlier one long after it was replaced.
 func (cl *cluster) stillThere(ctx context.Context, c *registry.Change, uid types.UID) (store.Revision, error) {
 	ns, err := cl.namespaces.newest(ctx, "", c.Namespace)
 	switch {
 	case err != nil:
 		return 0, err
-	case ns.UID != uid:
-		return 0, apierrors.NewNotFound(cl.namespaces.resource, c.Namespace)
+	case ns.UID != uid && !ends(ns):
+		return 0, replaced(c)
 	case ends(ns):
 		return 0, terminating(c)
 	}
 	return store.ParseRevision(ns.ResourceVersion)
+}
+
+// replaced asks the client to try again: the namespace is another one than that which has been checked.
+func replaced(c *registry.Change) error {
+	return apierrors.NewServerTimeout(c.Kind.GroupResource(), "create", 1)
 }
 
 func ends(ns *corev1.Namespace) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"testing"
+	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -112,8 +113,36 @@ func TestAnObjectIsNotCreatedInAnotherNamespaceOfTheSameName(t *testing.T) {
 		d.remove(d.other)
 		d.other.Create("namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"strict": "yes"}}})
 	}
-	if _, err := d.Try("secrets", &corev1.Secret{ObjectMeta: meta("s")}, d.Options()); !apierrors.IsNotFound(err) {
+	if _, err := d.Try("secrets", &corev1.Secret{ObjectMeta: meta("s")}, d.Options()); !apierrors.IsServerTimeout(err) {
 		t.Errorf("the create: %v", err)
+	}
+	d.do = func() {}
+	d.Create("secrets", &corev1.Secret{ObjectMeta: meta("s")})
+}
+
+// The other server's namespace is there before the create begins, so neither "is gone" nor "is being deleted" is true.
+func TestANamespaceThatIsThereAgainIsNotSaidToBeGone(t *testing.T) {
+	for what, before := range map[string]func(*during){
+		"the earlier one":            func(*during) {},
+		"the end of the earlier one": func(d *during) { d.terminate(d.other) },
+	} {
+		t.Run("the cache shows "+what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDuring(t)
+				before(d)
+				synctest.Wait()
+				release := d.log.Hold()
+				d.remove(d.other)
+				d.other.Create("namespaces", &corev1.Namespace{ObjectMeta: meta("n")})
+				_, err := d.Try("secrets", &corev1.Secret{ObjectMeta: meta("s")}, d.Options())
+				if !apierrors.IsServerTimeout(err) {
+					t.Errorf("the create while the log is held: %v", err)
+				}
+				release()
+				synctest.Wait()
+				d.Create("secrets", &corev1.Secret{ObjectMeta: meta("s")})
+			})
+		})
 	}
 }
 
