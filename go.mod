@@ -3,6 +3,7 @@ module github.com/millrace/millrace
 go 1.26.8
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/container-storage-interface/spec v1.13.0
 	k8s.io/kubelet v0.37.2
 )
