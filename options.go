@@ -25,7 +25,7 @@ import (
 type Options struct {
 	// Data is the directory for the objects and the keys. If it is empty or "memory", nothing is stored.
 	Data string
-	// Journal keeps the objects of Data in memory and in a log of our own, instead of an embedded etcd. It is young,
+	// Journal keeps the objects of Data in a log of our own, instead of an embedded etcd. It is young,
 	// and its files may change before the first release. A directory that has one form cannot be opened with the other.
 	Journal bool
 	// Keys is the directory of keys and certificates, for several servers of one cluster, or to keep them in memory

@@ -41,7 +41,7 @@ type Flags struct {
 func (f *Flags) Add(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&f.Data, "data", DefaultData(), `directory that stores the cluster; "memory" stores nothing`)
-	fl.BoolVar(&f.journal, "journal", false, "keep the objects in memory and in a log in the data directory, instead of an embedded etcd (young: the files may change)")
+	fl.BoolVar(&f.journal, "journal", false, "keep the objects in a log in the data directory, instead of an embedded etcd (young: the files may change)")
 	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "file to write the administrator's kubeconfig to (default: kubeconfig in the data directory)")
 	fl.StringSliceVar(&f.EtcdServers, "etcd-servers", nil, "URLs of an external etcd cluster, separated by commas (default: an embedded etcd)")
 	fl.StringVar(&f.etcdCert, "etcd-certfile", "", "client certificate for the etcd cluster")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace/millrace/internal/randomly"
 	"github.com/millrace/millrace/internal/server/store"
+	"github.com/millrace/millrace/internal/server/store/memory"
 )
 
 // crasher works with a store on a disk that crashes, fails and fills up, and knows what must be there.
@@ -78,7 +79,7 @@ func (c *crasher) live() {
 		c.happens = syscall.EIO
 	}
 	c.disk.space, c.disk.sparse = -1, c.random.IntN(2) == 0
-	s, err := open(Options{SegmentBytes: 4096, SnapshotBytes: 10_000}, c.disk, io.NopCloser(nil))
+	s, err := open(Options{SegmentBytes: 4096, SnapshotBytes: 10_000, Memory: memory.Options{HistoryEvents: 3}}, c.disk, io.NopCloser(nil))
 	if err == nil {
 		c.store = s
 		s.codec.recordBytes = 1000 // so that a group has several
@@ -97,7 +98,7 @@ func (c *crasher) live() {
 // writable reports whether the store still takes writes.
 func (c *crasher) writable() bool {
 	err := c.store.Writable()
-	return err == nil || errors.Is(err, store.ErrNoSpace)
+	return !c.disk.crashed && (err == nil || errors.Is(err, store.ErrNoSpace))
 }
 
 // operation is called before each operation of the disk.
@@ -134,6 +135,8 @@ func (c *crasher) step() {
 		default:
 		}
 		c.busy = false
+	case n < 10: // also what is no longer in memory, wherever it is now
+		c.check()
 	default:
 		c.write()
 	}
@@ -167,6 +170,7 @@ func (c *crasher) write() {
 		case wants[i] != nil && errors.Is(w.err, wants[i]):
 		case errors.Is(w.err, store.ErrNoSpace) && wants[i] == nil && c.disk.space >= 0:
 			c.refused++
+		case c.disk.crashed && errors.Is(w.err, errCrashed) && wants[i] != nil: // the entry of a conflict cannot be read
 		case !c.writable() && wants[i] == nil:
 			d.Revision = c.revision + store.Revision(len(c.doubtful)) + 1
 			c.doubtful = append(c.doubtful, d)
@@ -222,6 +226,9 @@ func (d doubt) apply(to map[string]store.Entry) {
 func (c *crasher) check() {
 	c.t.Helper()
 	page, err := c.store.List(context.Background(), "/", store.ListOptions{})
+	if errors.Is(err, errCrashed) {
+		return
+	}
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
-// Package journal is a store that keeps its state in memory and a log of all changes on disk.
+// Package journal is a store that keeps a log of all changes on disk, and in memory an index of the present state.
 //
-// It keeps every guarantee of package store, for one process on one machine whose objects fit into its memory:
+// It keeps every guarantee of package store, for one process on one machine:
 //
 //   - Durable. A write is answered, and seen by anybody, when its record is on the disk (fdatasync). All writes that
 //     wait meanwhile are one record: they share its checksum and its sync.
@@ -25,6 +25,13 @@
 // it had never been written. Segments are preallocated, so that a sync need not write their length. A start reads the
 // newest snapshot and the segments after it. Snapshots are made aside from a frozen tree, which stops nobody, renamed
 // when they are whole, and make older files superfluous once their name is on the disk.
+//
+// # Values
+//
+// A value is in memory as long as its change is remembered for watches (Options.Memory bounds them). After that the
+// index has only its place: file, record, and number in the record. A read decodes that record, of 64 KiB; a list sorts
+// what it needs by place, and decodes each record once. A snapshot copies the values into its file and then moves their
+// places there. A file that is removed stays readable for those who have its places.
 //
 // How much of this is true is found out in the tests, by thousands of crashes of a disk that keeps only what was synced.
 //

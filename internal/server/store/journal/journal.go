@@ -44,6 +44,9 @@ type Store struct {
 	lock    io.Closer
 	codec   *codec   // for Open, and then for the committer
 	segment *segment // for the committer
+	sources sources
+
+	decoders sync.Pool // of codecs, for readers of values
 
 	appended      int64         // bytes since the last snapshot was begun; for the committer
 	snapshotBytes atomic.Int64  // the size of the last snapshot
@@ -93,13 +96,14 @@ func open(o Options, dir directory, lock io.Closer) (*Store, error) {
 		options: o, dir: dir, lock: lock, codec: newCodec(), stop: func() {},
 		work: make(chan struct{}, 1), grown: make(chan struct{}, 1),
 	}
-	o.Memory.Expired = s.expired
+	o.Memory.Expired, o.Memory.Load = s.expired, s.load
 	s.state = memory.New(o.Memory)
 	var err error
 	if s.segment, err = s.start(); err != nil {
 		s.codec.close()
-		return nil, errors.Join(fmt.Errorf("open the log in %s: %w", o.Dir, err), s.state.Close())
+		return nil, errors.Join(fmt.Errorf("open the log in %s: %w", o.Dir, err), s.state.Close(), s.sources.close())
 	}
+	s.sources.add(s.segment.source)
 	return s, nil
 }
 
@@ -204,7 +208,7 @@ func (s *Store) Close() error {
 	s.stop()
 	s.running.Wait()
 	s.codec.close()
-	return errors.Join(s.state.Close(), s.segment.file.Close(), s.lock.Close())
+	return errors.Join(s.state.Close(), s.sources.close(), s.lock.Close())
 }
 
 // timeOf returns when something expires that lives as long as given.

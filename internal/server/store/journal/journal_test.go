@@ -35,16 +35,6 @@ func TestTheStoreKeepsItsGuarantees(t *testing.T) {
 	storetest.RunDurable(t, func(t *testing.T, dir string) store.Store { return mustOpen(t, dir) })
 }
 
-func BenchmarkStore(b *testing.B) {
-	storetest.Bench(b, func(b *testing.B) store.Store {
-		s, err := Open(Options{Dir: b.TempDir()})
-		if err != nil {
-			b.Fatal(err)
-		}
-		return s
-	})
-}
-
 // fill creates keys until n exist, and returns their revisions.
 func fill(t *testing.T, s *Store, n int) map[string]store.Revision {
 	t.Helper()

@@ -63,7 +63,8 @@ type record struct {
 type codec struct {
 	encoder     *zstd.Encoder
 	decoder     *zstd.Decoder
-	plain       []byte
+	plain       []byte // what is encoded, or was decoded last
+	stored      []byte // what is decoded
 	recordBytes int
 }
 
@@ -73,11 +74,18 @@ func newCodec() *codec {
 	if err != nil {
 		panic(err) // only options that do not exist can fail
 	}
+	c := newDecoder()
+	c.encoder = encoder
+	return c
+}
+
+// newDecoder makes a codec that only decodes.
+func newDecoder() *codec {
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxBodyBytes))
 	if err != nil {
 		panic(err)
 	}
-	return &codec{encoder: encoder, decoder: decoder, recordBytes: recordBytes}
+	return &codec{decoder: decoder, recordBytes: recordBytes}
 }
 
 func (c *codec) close() {
@@ -85,17 +93,20 @@ func (c *codec) close() {
 	_ = c.encoder.Close() // nothing is open
 }
 
-// appendGroup appends the records of a group.
-func (c *codec) appendGroup(b []byte, s salt, group store.Revision, changes []change) []byte {
+// appendGroup appends the records of a group, and returns where each is.
+func (c *codec) appendGroup(b []byte, s salt, group store.Revision, changes []change) ([]byte, []span) {
+	var spans []span
 	for {
 		n, size := 0, 0
 		for n < len(changes) && size < c.recordBytes {
 			size += len(changes[n].key) + len(changes[n].value)
 			n++
 		}
+		start := len(b)
 		b = c.append(b, s, record{group: group, changes: changes[:n], last: n == len(changes)})
+		spans = append(spans, span{start, len(b) - start, n})
 		if changes = changes[n:]; len(changes) == 0 {
-			return b
+			return b, spans
 		}
 	}
 }
@@ -143,6 +154,14 @@ func bodyLength(b []byte, s salt) (length int, sum uint32, err error) {
 
 // read reads the record at the start of b and returns its length. The values of the changes are their own.
 func (c *codec) read(b []byte, s salt) (record, int, error) {
+	c.plain = nil
+	r, n, err := c.readOnce(b, s)
+	c.plain = nil // it is the caller's
+	return r, n, err
+}
+
+// readOnce is read for a caller who is done with the changes before the next call.
+func (c *codec) readOnce(b []byte, s salt) (record, int, error) {
 	n, sum, err := bodyLength(b, s)
 	if err != nil {
 		return record{}, 0, err
@@ -154,7 +173,7 @@ func (c *codec) read(b []byte, s salt) (record, int, error) {
 	return r, headerBytes + n, err
 }
 
-// body decodes a body. The values of the changes are parts of a buffer of their own.
+// body decodes a body. The values of the changes are valid until the next call.
 func (c *codec) body(b []byte, s salt, sum uint32) (record, error) {
 	if s.sum(b) != sum || b[0] >= flagsEnd {
 		return record{}, errBroken
@@ -164,13 +183,13 @@ func (c *codec) body(b []byte, s salt, sum uint32) (record, error) {
 	if head.err != nil {
 		return record{}, head.err
 	}
-	plain, err := head.b, error(nil)
+	var err error
 	if b[0]&compressed == 0 {
-		plain = append([]byte(nil), plain...)
-	} else if plain, err = c.decoder.DecodeAll(plain, nil); err != nil {
+		c.plain = append(c.plain[:0], head.b...)
+	} else if c.plain, err = c.decoder.DecodeAll(head.b, c.plain[:0]); err != nil {
 		return record{}, fmt.Errorf("%w: %w", errBroken, err)
 	}
-	r.changes, err = readChanges(plain)
+	r.changes, err = readChanges(c.plain)
 	return r, err
 }
 

@@ -10,9 +10,7 @@ import (
 
 // segment is the file to which records are appended.
 type segment struct {
-	file file
-	name string
-	salt salt
+	*source
 	at   int64 // where the next record goes
 	size int64 // preallocated
 }
@@ -25,7 +23,7 @@ func newSegment(dir directory, first store.Revision, size int64) (*segment, erro
 	if err != nil {
 		return nil, spaceError(fmt.Errorf("make segment %s: %w", name, err))
 	}
-	s := &segment{file: f, name: name, at: int64(headBytes), size: size}
+	s := &segment{source: &source{file: f, name: name}, at: int64(headBytes), size: size}
 	if err = s.fill(); err == nil {
 		err = dir.rename(name+temporarySuffix, name)
 	}

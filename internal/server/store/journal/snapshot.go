@@ -2,7 +2,6 @@ package journal
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -30,9 +29,9 @@ func (s *Store) snapshots(ctx context.Context) {
 // snapshot writes the present state to a file of its own, and removes what it makes superfluous.
 func (s *Store) snapshot(ctx context.Context) error {
 	const temporary = "snapshot" + temporarySuffix
-	rev, err := s.writeSnapshot(ctx, temporary)
+	w, err := s.writeSnapshot(ctx, temporary)
 	if err == nil {
-		err = s.dir.rename(temporary, fileName(rev, snapshotSuffix))
+		err = s.dir.rename(temporary, w.source.name)
 	}
 	if err != nil {
 		_ = s.dir.remove(temporary) // the first error counts; a start removes it, too
@@ -42,22 +41,25 @@ func (s *Store) snapshot(ctx context.Context) error {
 		s.lose(err) // nobody knows which names are on the disk
 		return err
 	}
-	return s.removeBefore(rev)
+	s.sources.add(w.source)
+	for i, p := range w.places {
+		w.refs[i].Move(p)
+	}
+	return s.removeBefore(w.rev)
 }
 
 // writeSnapshot writes all entries as one group.
-func (s *Store) writeSnapshot(ctx context.Context, name string) (rev store.Revision, err error) {
+func (s *Store) writeSnapshot(ctx context.Context, name string) (*snapshotWriter, error) {
 	f, err := s.dir.create(name)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	w := &snapshotWriter{file: f, codec: newCodec(), expires: make(map[string]time.Time)}
+	w := &snapshotWriter{source: &source{file: f}, codec: newCodec(), expires: make(map[string]time.Time)}
 	defer w.codec.close()
 	err = s.state.Each(ctx, func(now store.Revision) error {
-		w.rev = now
+		w.rev, w.source.name = now, fileName(now, snapshotSuffix)
 		s.state.Expiring(func(key string, at time.Time) { w.expires[key] = at })
-		w.buffer, w.salt = newHead()
+		w.buffer, w.source.salt = newHead()
 		return nil
 	}, w.add)
 	if err == nil {
@@ -67,26 +69,29 @@ func (s *Store) writeSnapshot(ctx context.Context, name string) (rev store.Revis
 		err = f.sync()
 	}
 	if err != nil {
-		return 0, err
+		_ = f.Close() // the first error counts
+		return nil, err
 	}
 	s.snapshotBytes.Store(w.at)
-	return w.rev, nil
+	return w, nil
 }
 
 // snapshotWriter collects entries to records.
 type snapshotWriter struct {
-	file    file
+	source  *source
 	at      int64
-	salt    salt
 	codec   *codec
 	rev     store.Revision
 	expires map[string]time.Time
 	entries []change
 	size    int
 	buffer  []byte // records that are not written yet
+	refs    []memory.Ref
+	places  []memory.Place // of refs
 }
 
-func (w *snapshotWriter) add(e store.Entry) error {
+func (w *snapshotWriter) add(e store.Entry, ref memory.Ref) error {
+	w.refs = append(w.refs, ref)
 	w.entries = append(w.entries, change{key: e.Key, value: e.Value, revision: e.Revision, expires: w.expires[e.Key]})
 	if w.size += len(e.Key) + len(e.Value); w.size < recordBytes {
 		return nil
@@ -96,12 +101,14 @@ func (w *snapshotWriter) add(e store.Entry) error {
 
 // flush makes a record of the entries, and writes the records when there are enough of them.
 func (w *snapshotWriter) flush(last bool) error {
-	w.buffer = w.codec.append(w.buffer, w.salt, record{group: w.rev, changes: w.entries, last: last})
+	start := len(w.buffer)
+	w.buffer = w.codec.append(w.buffer, w.source.salt, record{group: w.rev, changes: w.entries, last: last})
+	w.places = append(w.places, placesOf(w.source, w.at, []span{{start, len(w.buffer) - start, len(w.entries)}})...)
 	w.entries, w.size = w.entries[:0], 0
 	if len(w.buffer) < recordBytes && !last {
 		return nil
 	}
-	n, err := w.file.WriteAt(w.buffer, w.at)
+	n, err := w.source.file.WriteAt(w.buffer, w.at)
 	w.at += int64(n)
 	w.buffer = w.buffer[:0]
 	return err
@@ -114,13 +121,14 @@ func (s *Store) readSnapshot(rev store.Revision) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	from := &source{file: f, name: name}
+	s.sources.add(from)
 	size, err := f.size()
 	if err != nil {
 		return err
 	}
 	s.snapshotBytes.Store(size)
-	r := &recordReader{r: bufio.NewReaderSize(io.NewSectionReader(f, 0, size), 1<<20), left: size, codec: s.codec}
+	r := &recordReader{r: bufio.NewReaderSize(io.NewSectionReader(f, 0, size), 1<<20), left: size, codec: s.codec, source: from}
 	entries, err := r.snapshot(rev)
 	if err != nil {
 		return fmt.Errorf("%s, record at byte %d: %w", name, r.at, err)
@@ -133,7 +141,7 @@ func (s *Store) readSnapshot(rev store.Revision) error {
 type recordReader struct {
 	r        *bufio.Reader
 	at, left int64
-	salt     salt
+	source   *source
 	codec    *codec
 	buffer   []byte
 }
@@ -142,16 +150,19 @@ type recordReader struct {
 func (r *recordReader) snapshot(rev store.Revision) (entries []memory.Restored, err error) {
 	head, err := r.take(headBytes)
 	if err == nil {
-		r.salt, err = readHead(head)
+		r.source.salt, err = readHead(head)
 	}
 	for last := false; err == nil && !last; {
 		var rec record
+		start := r.at
 		if rec, err = r.next(); err == nil && rec.group != rev {
 			err = fmt.Errorf("%w: it belongs to revision %d", errBroken, rec.group)
 		}
-		for _, c := range rec.changes {
-			e := store.Entry{Key: c.key, Value: bytes.Clone(c.value), Revision: c.revision}
-			entries = append(entries, memory.Restored{Entry: e, Expires: c.expires})
+		places := placesOf(r.source, start, []span{{0, int(r.at - start), len(rec.changes)}})
+		for i, c := range rec.changes {
+			entries = append(entries, memory.Restored{
+				Key: c.key, Revision: c.revision, Bytes: len(c.value), Expires: c.expires, Place: places[i],
+			})
 		}
 		last = rec.last
 	}
@@ -166,7 +177,7 @@ func (r *recordReader) next() (record, error) {
 	if err != nil {
 		return record{}, err
 	}
-	n, sum, err := bodyLength(header, r.salt)
+	n, sum, err := bodyLength(header, r.source.salt)
 	if err != nil { // also at an end, which must not come before the last record
 		r.at -= headerBytes
 		return record{}, err
@@ -175,7 +186,7 @@ func (r *recordReader) next() (record, error) {
 	if err != nil {
 		return record{}, err
 	}
-	rec, err := r.codec.body(body, r.salt, sum)
+	rec, err := r.codec.body(body, r.source.salt, sum)
 	if err != nil {
 		r.at -= int64(headerBytes + n)
 	}
@@ -203,15 +214,20 @@ func (s *Store) removeBefore(rev store.Revision) error {
 	}
 	for _, old := range snapshots {
 		if old < rev {
-			err = errors.Join(err, s.dir.remove(fileName(old, snapshotSuffix)))
+			err = errors.Join(err, s.removeFile(fileName(old, snapshotSuffix)))
 		}
 	}
 	segments, listed := files(s.dir, segmentSuffix)
 	err = errors.Join(err, listed)
 	for i := range len(segments) - 1 {
 		if segments[i+1] <= rev+1 {
-			err = errors.Join(err, s.dir.remove(fileName(segments[i], segmentSuffix)))
+			err = errors.Join(err, s.removeFile(fileName(segments[i], segmentSuffix)))
 		}
 	}
 	return err
+}
+
+func (s *Store) removeFile(name string) error {
+	s.sources.forget(name)
+	return s.dir.remove(name)
 }

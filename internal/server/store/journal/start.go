@@ -66,80 +66,78 @@ func (s *Store) replay(first store.Revision, rev *store.Revision, last bool) (*s
 	if err != nil {
 		return nil, err
 	}
-	open, err := s.replayFile(f, rev, last)
-	if err != nil {
-		_ = f.Close() // the first error counts
+	open := &segment{source: &source{file: f, name: name}}
+	s.sources.add(open.source)
+	if err := s.replayFile(open, rev, last); err != nil {
 		return nil, fmt.Errorf("%s, %w", name, err)
 	}
-	if !last {
-		return nil, f.Close()
-	}
-	open.name = name
 	return open, nil
 }
 
-func (s *Store) replayFile(f file, rev *store.Revision, last bool) (*segment, error) {
-	size, err := f.size()
-	if err != nil {
-		return nil, err
+func (s *Store) replayFile(open *segment, rev *store.Revision, last bool) (err error) {
+	f := open.file
+	if open.size, err = f.size(); err != nil {
+		return err
 	}
-	b := make([]byte, size)
+	b := make([]byte, open.size)
 	if n, err := f.ReadAt(b, 0); err != nil && !(err == io.EOF && n == len(b)) {
-		return nil, err
+		return err
 	}
-	open := &segment{file: f, size: size}
 	if open.salt, err = readHead(b); err != nil {
-		return nil, err
+		return err
 	}
-	end, err := s.replayGroups(b, open.salt, rev, last)
+	end, err := s.replayGroups(b, open.source, rev, last)
 	if err != nil {
-		return nil, fmt.Errorf("record at byte %d: %w", end, err)
+		return fmt.Errorf("record at byte %d: %w", end, err)
 	}
 	open.at = int64(end)
 	s.appended += open.at
 	if last {
 		err = open.erase(int64(end + written(b[end:])))
 	}
-	return open, err
+	return err
 }
 
 // replayGroups applies the groups of a segment, and returns where they end.
-func (s *Store) replayGroups(b []byte, salt salt, rev *store.Revision, last bool) (at int, err error) {
+func (s *Store) replayGroups(b []byte, from *source, rev *store.Revision, last bool) (at int, err error) {
 	for at = headBytes; ; {
-		group, changes, n, err := s.readGroup(b[at:], salt)
+		group, changes, spans, err := s.readGroup(b[at:], from.salt)
 		if err != nil {
 			rest := b[at : at+written(b[at:])]
-			if last && !s.anyGroupIn(rest, salt, *rev+1) || errors.Is(err, errEnd) && len(rest) == 0 {
+			if last && !s.anyGroupIn(rest, from.salt, *rev+1) || errors.Is(err, errEnd) && len(rest) == 0 {
 				return at, nil // nothing follows, or what was cut off while it was written, and never acknowledged
 			}
 			return at, fmt.Errorf("%w, and it was acknowledged", errBroken)
 		}
-		if err := s.take(group, changes, rev); err != nil {
+		if err := s.take(group, changes, placesOf(from, int64(at), spans), rev); err != nil {
 			return at, err
 		}
-		at += n
+		end := spans[len(spans)-1]
+		at += end.offset + end.length
 	}
 }
 
 // readGroup reads the records of one group.
-func (s *Store) readGroup(b []byte, salt salt) (group store.Revision, changes []change, length int, err error) {
-	for {
+func (s *Store) readGroup(b []byte, salt salt) (group store.Revision, changes []change, spans []span, err error) {
+	for length := 0; ; {
 		r, n, err := s.codec.read(b[length:], salt)
 		if err != nil {
-			return 0, nil, 0, err
+			return 0, nil, nil, err
 		}
-		if length += n; group != 0 && r.group != group {
-			return 0, nil, 0, errBroken
+		if group != 0 && r.group != group {
+			return 0, nil, nil, errBroken
 		}
 		group, changes = r.group, append(changes, r.changes...)
+		spans = append(spans, span{length, n, len(r.changes)})
+		length += n
 		if r.last {
-			return group, changes, length, nil
+			return group, changes, spans, nil
 		}
 	}
 }
 
 // take applies the changes of a group, as far as the state does not have them.
-func (s *Store) take(group store.Revision, changes []change, rev *store.Revision) error {
+func (s *Store) take(group store.Revision, changes []change, places []memory.Place, rev *store.Revision) error {
 	var missing []memory.Change
 	for i, c := range changes {
 		switch {
@@ -151,7 +149,9 @@ func (s *Store) take(group store.Revision, changes []change, rev *store.Revision
 			return fmt.Errorf("%w: revision %d after %d", errBroken, c.revision, *rev)
 		}
 		*rev = c.revision
-		missing = append(missing, memory.Change{Key: c.key, Value: bytes.Clone(c.value), Deleted: c.deleted, Expires: c.expires})
+		missing = append(missing, memory.Change{
+			Key: c.key, Value: bytes.Clone(c.value), Deleted: c.deleted, Expires: c.expires, Place: places[i],
+		})
 	}
 	return s.state.Apply(missing)
 }

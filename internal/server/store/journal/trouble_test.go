@@ -161,7 +161,7 @@ func TestAValueThatLooksLikeARecordIsNotTakenForOne(t *testing.T) {
 	defer c.close()
 	head, s := newHead()
 	evil := c.append(nil, 0, record{group: 1000, last: true, changes: []change{{key: "/evil", revision: 1000}}})
-	b := c.appendGroup(head, s, 2, []change{{key: "/a", value: evil, revision: 2}})
+	b, _ := c.appendGroup(head, s, 2, []change{{key: "/a", value: evil, revision: 2}})
 	b[headBytes+headerBytes+3] ^= 1
 	opened := &Store{codec: c}
 	if opened.anyGroupIn(b[headBytes:], s, 2) {

@@ -239,10 +239,10 @@ func (s *Store) log(group []*write, rev store.Revision, deletes bool) error {
 	for i, w := range group {
 		changes[i] = change{key: w.Key, value: w.Value, deleted: w.Deleted, revision: rev + store.Revision(i) + 1, expires: w.Expires}
 	}
-	records := s.codec.appendGroup(nil, s.segment.salt, rev+1, changes)
+	records, spans := s.codec.appendGroup(nil, s.segment.salt, rev+1, changes)
 	began, err := s.makeRoom(rev+1, len(records), deletes)
 	if began {
-		records = s.codec.appendGroup(records[:0], s.segment.salt, rev+1, changes)
+		records, spans = s.codec.appendGroup(records[:0], s.segment.salt, rev+1, changes)
 	}
 	if err == nil {
 		err = s.segment.append(records)
@@ -251,6 +251,9 @@ func (s *Store) log(group []*write, rev store.Revision, deletes bool) error {
 		s.setFull(err)
 	}
 	if err == nil {
+		for i, p := range placesOf(s.segment.source, s.segment.at-int64(len(records)), spans) {
+			group[i].Place = p
+		}
 		s.appended += int64(len(records))
 	}
 	s.demandSnapshot(s.Writable() != nil)
@@ -283,10 +286,10 @@ func (s *Store) makeRoom(first store.Revision, bytes int, deletes bool) (began b
 	needed := int64(headBytes + bytes)
 	next, err := newSegment(s.dir, first, max(s.options.SegmentBytes, needed+needed/8))
 	if err == nil {
-		old := s.segment
 		s.segment = next
+		s.sources.add(next.source)
 		s.setFull(nil)
-		return true, old.file.Close()
+		return true, nil
 	}
 	if errors.Is(err, store.ErrNoSpace) && deletes && s.segment.room(bytes, true) {
 		s.setFull(err)

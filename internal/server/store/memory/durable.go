@@ -17,6 +17,7 @@ type Change struct {
 	Value   []byte
 	Deleted bool
 	Expires time.Time // zero: never
+	Place   Place
 }
 
 // CheckCreate returns the error that Create would return for a key.
@@ -44,9 +45,9 @@ func (s *Store) checkCreateLocked(key string, conditions []store.Condition) erro
 // CheckExpected returns the error that Update and Delete would return for a key.
 func (s *Store) CheckExpected(key string, expect store.Revision) error {
 	s.mu.RLock()
-	defer s.mu.RUnlock()
-	_, err := s.expectLocked(key, expect)
-	return err
+	old, err := s.expectLocked(key, expect)
+	s.mu.RUnlock()
+	return s.conflict(err, old)
 }
 
 // Apply makes changes that have been checked, each under the next revision. It keeps the values. A key that is deleted
@@ -56,7 +57,7 @@ func (s *Store) Apply(changes []Change) error {
 	defer s.mu.Unlock()
 	for _, c := range changes {
 		if !c.Deleted {
-			s.putLocked(c.Key, c.Value, timeToLive(c.Expires))
+			s.putLocked(c.Key, c.Value, c.Place, timeToLive(c.Expires))
 			continue
 		}
 		if _, found := s.present.Get(c.Key); !found {
@@ -74,18 +75,22 @@ func timeToLive(expires time.Time) time.Duration {
 	return max(time.Until(expires), 1)
 }
 
-// Restored is an entry of a state that is restored.
+// Restored is an entry of a state that is restored. Its value is at a place.
 type Restored struct {
-	store.Entry
-	Expires time.Time
+	Key      string
+	Revision store.Revision
+	Bytes    int // of the value
+	Expires  time.Time
+	Place    Place
 }
 
-// Restore puts entries into a new store, before anybody uses it, and sets its revision. It keeps the values.
+// Restore puts entries into a new store, before anybody uses it, and sets its revision.
 func (s *Store) Restore(entries []Restored, rev store.Revision) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range entries {
-		i := &item{key: e.Key, value: e.Value, rev: e.Revision}
+		i := &item{key: e.Key, rev: e.Revision}
+		i.held.Store(&held{length: e.Bytes, place: e.Place})
 		s.present.Set(e.Key, i)
 		s.bytes += i.size()
 		s.expiry.set(e.Key, timeToLive(e.Expires), s.expire)
@@ -108,7 +113,7 @@ func (s *Store) MaxValueBytes() int { return s.options.MaxValueBytes }
 
 // Each calls begin with the present revision, and then visit for the entries of its state by ascending key, until one
 // returns an error. Nobody waits for it.
-func (s *Store) Each(ctx context.Context, begin func(store.Revision) error, visit func(store.Entry) error) error {
+func (s *Store) Each(ctx context.Context, begin func(store.Revision) error, visit func(store.Entry, Ref) error) error {
 	v, err := s.viewAt(ctx, 0)
 	if err != nil {
 		return err
@@ -116,11 +121,30 @@ func (s *Store) Each(ctx context.Context, begin func(store.Revision) error, visi
 	if err := begin(v.rev); err != nil {
 		return err
 	}
+	var refs []Ref
+	var found entries
+	flush := func() error {
+		all, err := s.complete(found)
+		for n := 0; n < len(all) && err == nil; n++ {
+			err = visit(all[n], refs[n])
+		}
+		found, refs = entries{}, refs[:0]
+		return err
+	}
 	v.tree.Ascend("", func(i *item) bool {
-		if err = ctx.Err(); err == nil {
-			err = visit(i.entry())
+		refs = append(refs, Ref{i})
+		if found.add(i); len(refs) == eachEntries {
+			if err = ctx.Err(); err == nil {
+				err = flush()
+			}
 		}
 		return err == nil
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return flush()
 }
+
+// eachEntries is how many entries Each reads together.
+const eachEntries = 256

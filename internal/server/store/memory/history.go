@@ -17,11 +17,12 @@ type change struct {
 	next atomic.Pointer[change]
 }
 
+// event returns the event, without its value.
 func (c *change) event() store.Event {
 	if c.deleted {
 		return store.Event{Type: store.Delete, Key: c.now.key, Revision: c.now.rev}
 	}
-	return store.Event{Type: store.Put, Key: c.now.key, Value: c.now.value, Revision: c.now.rev}
+	return store.Event{Type: store.Put, Key: c.now.key, Revision: c.now.rev}
 }
 
 // history is the list of remembered changes. Revisions are dense, so a revision can be used as an index.
@@ -66,6 +67,7 @@ func (h *history) compact(rev store.Revision) {
 	n := int(rev - 1 - h.floor())
 	for i := range n {
 		h.bytes -= h.changes[i+1].now.size()
+		h.changes[i+1].now.drop()
 		h.changes[i].next.Store(h.changes[i])
 		h.changes[i] = nil
 	}

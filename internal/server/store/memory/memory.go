@@ -32,6 +32,8 @@ type Options struct {
 	// Expired, if set, is called when an entry has expired at a revision, and now and then as long as it is there. It has
 	// to delete it; it must not block or call the store. nil means that the store deletes it.
 	Expired func(key string, rev store.Revision)
+	// Load reads the values at some places, in any order, if changes have places. The values are the caller's.
+	Load func(places []Place, visit func(n int, value []byte)) error
 }
 
 // tree is the state: it maps keys to items. A copy costs nothing until one of the two is written to.
@@ -40,19 +42,6 @@ type tree = btree.Tree[string, *item]
 func newTree() tree {
 	return btree.New(func(i **item, key string) int { return strings.Compare((*i).key, key) })
 }
-
-// item is the value of a key since one revision. It never changes; the tree, its copies and the history share it.
-type item struct {
-	key   string
-	value []byte
-	rev   store.Revision
-}
-
-func (i *item) entry() store.Entry {
-	return store.Entry{Key: i.key, Value: i.value, Revision: i.rev}
-}
-
-func (i *item) size() int64 { return int64(len(i.key) + len(i.value)) }
 
 // Store is a store.Store in memory.
 type Store struct {

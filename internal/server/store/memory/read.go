@@ -15,15 +15,20 @@ func (s *Store) Get(ctx context.Context, key string, _ store.GetOptions) (store.
 		return store.Entry{}, fmt.Errorf("get %s: %w", key, err)
 	}
 	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.ended {
-		return store.Entry{}, fmt.Errorf("get %s: %w", key, store.ErrClosed)
-	}
+	ended := s.ended
 	i, found := s.present.Get(key)
-	if !found {
+	s.mu.RUnlock()
+	switch {
+	case ended:
+		return store.Entry{}, fmt.Errorf("get %s: %w", key, store.ErrClosed)
+	case !found:
 		return store.Entry{}, fmt.Errorf("get %s: %w", key, store.ErrNotFound)
 	}
-	return i.entry(), nil
+	e, err := s.entry(i)
+	if err != nil {
+		return store.Entry{}, fmt.Errorf("get %s: %w", key, err)
+	}
+	return e, nil
 }
 
 // List implements store.Store.
@@ -32,7 +37,10 @@ func (s *Store) List(ctx context.Context, prefix string, o store.ListOptions) (s
 	if err != nil {
 		return store.Page{}, fmt.Errorf("list %s at %d: %w", prefix, o.Revision, err)
 	}
-	page := v.page(prefix, o)
+	page, found := v.page(prefix, o)
+	if page.Entries, err = s.complete(found); err != nil {
+		return store.Page{}, fmt.Errorf("list %s at %d: %w", prefix, o.Revision, err)
+	}
 	if page.More {
 		s.keep(v)
 	}
@@ -45,8 +53,8 @@ type view struct {
 	rev  store.Revision
 }
 
-// page reads one page of the keys below a prefix.
-func (v *view) page(prefix string, o store.ListOptions) store.Page {
+// page reads one page of the keys below a prefix, and the entries that are to be completed.
+func (v *view) page(prefix string, o store.ListOptions) (page store.Page, found entries) {
 	from := max(prefix, o.From)
 	count := v.rank(func(key string) bool { return key > prefix && !strings.HasPrefix(key, prefix) }) -
 		v.rank(func(key string) bool { return key >= from })
@@ -54,19 +62,19 @@ func (v *view) page(prefix string, o store.ListOptions) store.Page {
 	if o.Limit > 0 {
 		size = min(size, o.Limit)
 	}
-	page := store.Page{Revision: v.rev, More: count > size}
+	page = store.Page{Revision: v.rev, More: count > size}
 	if page.More {
 		page.Remaining = int64(count - size)
 	}
 	if size == 0 {
-		return page
+		return page, found
 	}
-	page.Entries = make([]store.Entry, 0, size)
+	found.all = make([]store.Entry, 0, size)
 	v.tree.Ascend(from, func(i *item) bool {
-		page.Entries = append(page.Entries, i.entry())
-		return len(page.Entries) < size
+		found.add(i)
+		return len(found.all) < size
 	})
-	return page
+	return page, found
 }
 
 // rank counts the keys for which beyond is false; they come first.

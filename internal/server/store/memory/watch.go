@@ -22,7 +22,10 @@ func (s *Store) Watch(ctx context.Context, prefix string, after store.Revision, 
 		return fmt.Errorf("watch %s after %d: %w", prefix, after, err)
 	}
 	for {
-		batch, last := collect(at, prefix)
+		batch, last, err := s.collect(at, prefix)
+		if err != nil {
+			return fmt.Errorf("watch %s after %d: %w", prefix, at.now.rev, err)
+		}
 		if last == nil {
 			return fmt.Errorf("watch %s after %d: %w", prefix, at.now.rev, store.ErrCompacted)
 		}
@@ -59,7 +62,7 @@ func (s *Store) cursor(after store.Revision) (*change, error) {
 }
 
 // collect returns the events below prefix after the cursor, and the cursor's new place, which is nil if it was cut off.
-func collect(at *change, prefix string) (store.Batch, *change) {
+func (s *Store) collect(at *change, prefix string) (store.Batch, *change, error) {
 	var batch store.Batch
 	bytes := 0
 	for len(batch.Events) < maxBatchEvents && bytes < maxBatchBytes {
@@ -68,16 +71,24 @@ func collect(at *change, prefix string) (store.Batch, *change) {
 			break
 		}
 		if next == at {
-			return store.Batch{}, nil
+			return store.Batch{}, nil, nil
 		}
 		at = next
 		if strings.HasPrefix(at.now.key, prefix) {
-			batch.Events = append(batch.Events, at.event())
-			bytes += len(at.now.value)
+			e := at.event()
+			if !at.deleted {
+				entry, err := s.entry(at.now) // it is in memory, unless it has just been forgotten
+				if err != nil {
+					return store.Batch{}, nil, err
+				}
+				e.Value = entry.Value
+			}
+			batch.Events = append(batch.Events, e)
+			bytes += len(e.Value)
 		}
 	}
 	batch.Revision = at.now.rev
-	return batch, at
+	return batch, at, nil
 }
 
 func (s *Store) alive(ctx context.Context) error {

@@ -28,7 +28,7 @@ func (s *Store) create(ctx context.Context, key string, value []byte, ttl time.D
 	if err := s.checkCreateLocked(key, conditions); err != nil {
 		return 0, err
 	}
-	return s.putLocked(key, value, ttl), nil
+	return s.putLocked(key, value, Place{}, ttl), nil
 }
 
 // Update implements store.Store.
@@ -49,9 +49,9 @@ func (s *Store) update(ctx context.Context, key string, value []byte, expect sto
 	defer s.mu.Unlock()
 	old, err := s.expectLocked(key, expect)
 	if err != nil {
-		return 0, err
+		return 0, s.conflict(err, old)
 	}
-	return s.putLocked(old.key, value, ttl), nil
+	return s.putLocked(old.key, value, Place{}, ttl), nil
 }
 
 // Delete implements store.Store.
@@ -69,8 +69,8 @@ func (s *Store) delete(ctx context.Context, key string, expect store.Revision) (
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, err := s.expectLocked(key, expect); err != nil {
-		return 0, err
+	if old, err := s.expectLocked(key, expect); err != nil {
+		return 0, s.conflict(err, old)
 	}
 	return s.removeLocked(key), nil
 }
@@ -86,7 +86,21 @@ func (s *Store) admit(ctx context.Context, value []byte) ([]byte, error) {
 	return bytes.Clone(value), nil
 }
 
-// expectLocked finds a key and checks that its revision is the given one.
+// conflict adds the entry that was found to a conflict.
+func (s *Store) conflict(err error, found *item) error {
+	conflict, ok := err.(*store.ConflictError)
+	if !ok {
+		return err
+	}
+	var failed error
+	if conflict.Current, failed = s.entry(found); failed != nil {
+		return failed
+	}
+	return conflict
+}
+
+// expectLocked finds a key and checks that its revision is the given one. A conflict has the item that was found, and
+// lacks the entry.
 func (s *Store) expectLocked(key string, expect store.Revision) (*item, error) {
 	if s.ended {
 		return nil, store.ErrClosed
@@ -96,13 +110,13 @@ func (s *Store) expectLocked(key string, expect store.Revision) (*item, error) {
 		return nil, store.ErrNotFound
 	}
 	if old.rev != expect {
-		return nil, &store.ConflictError{Key: key, Want: expect, Current: old.entry()}
+		return old, &store.ConflictError{Key: key, Want: expect}
 	}
 	return old, nil
 }
 
-func (s *Store) putLocked(key string, value []byte, ttl time.Duration) store.Revision {
-	now := &item{key: key, value: value, rev: s.history.newest() + 1}
+func (s *Store) putLocked(key string, value []byte, place Place, ttl time.Duration) store.Revision {
+	now := newItem(key, value, s.history.newest()+1, place)
 	before, _ := s.present.Set(key, now)
 	s.bytes += now.size()
 	s.recordLocked(&change{now: now, before: before})
