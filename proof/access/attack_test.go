@@ -33,7 +33,14 @@ const secretValue = "dHJlYXN1cmU="
 // config maps there and a path.
 func startWithSecret(t *testing.T, o millrace.Options) *cluster {
 	t.Helper()
-	o.Controllers, o.NoScheduler = []string{}, true
+	o.Controllers = []string{}
+	return startWithSecretAnd(t, o)
+}
+
+// startWithSecretAnd does the same with the controllers of the options.
+func startWithSecretAnd(t *testing.T, o millrace.Options) *cluster {
+	t.Helper()
+	o.NoScheduler = true
 	c := start(t, o)
 	c.account("robot")
 	for _, namespace := range []string{"default", "kube-system"} {
