@@ -69,6 +69,9 @@ func TestGuaranteesHoldWhateverHappens(t *testing.T) {
 		"etcd": func(t *testing.T) millrace.Options {
 			return millrace.Options{Data: t.TempDir(), Uncached: []string{"secrets"}}
 		},
+		"journal": func(t *testing.T) millrace.Options {
+			return millrace.Options{Data: t.TempDir(), Journal: true, Uncached: []string{"secrets"}}
+		},
 		"etcd without a cache": func(t *testing.T) millrace.Options {
 			return millrace.Options{Data: t.TempDir(), Uncached: []string{"*"}}
 		},
