@@ -52,7 +52,7 @@ var arrows = map[string][]string{
 	"server/custom":      {"server/webhook", "server/registry", "server/resource", "server/store", "server/watchcache", "internal"},
 	"server/bootstrap":   {"server/registry", "server/resource"},
 	"server/allocation":  {"server/registry", "server/resource", "server/store", "internal"},
-	"server/registry":    {"server/resource", "server/store", "server/watchcache"},
+	"server/registry":    {"demand", "server/resource", "server/store", "server/watchcache"},
 	"server/ownership":   {"server/resource", "internal"},
 	"server/wire":        {"server/resource", "server/store", "server/watchcache", "internal"},
 	"server/resource":    {"demand", "internal"},

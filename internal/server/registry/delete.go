@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
+	"github.com/millrace/millrace/internal/demand"
 	"github.com/millrace/millrace/internal/server/resource"
 	"github.com/millrace/millrace/internal/server/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -143,7 +143,7 @@ func (s *Storage) beginDeletion(o resource.Object, do metav1.DeleteOptions) (sta
 	if o.GetUID() == "" {
 		return false, apierrors.NewInternalError(fmt.Errorf("%s has no uid", o.GetName()))
 	}
-	at := metav1.Time{Time: s.registry.Now().UTC().Truncate(timeGrain).Add(time.Duration(seconds) * time.Second)}
+	at := metav1.Time{Time: s.registry.Now().UTC().Truncate(timeGrain).Add(demand.Seconds(seconds))}
 	o.SetDeletionTimestamp(&at)
 	o.SetDeletionGracePeriodSeconds(&seconds)
 	if s.kind.Generation && o.GetGeneration() > 0 {
@@ -164,8 +164,8 @@ func (s *Storage) shortenGrace(o resource.Object, do metav1.DeleteOptions, secon
 	if do.GracePeriodSeconds == nil || seconds >= *before {
 		return true
 	}
-	start := o.GetDeletionTimestamp().Add(-time.Duration(*before) * time.Second)
-	at := metav1.Time{Time: start.Add(time.Duration(seconds) * time.Second)}
+	start := o.GetDeletionTimestamp().Add(-demand.Seconds(*before))
+	at := metav1.Time{Time: start.Add(demand.Seconds(seconds))}
 	o.SetDeletionTimestamp(&at)
 	o.SetDeletionGracePeriodSeconds(&seconds)
 	return graceful && seconds > 0
