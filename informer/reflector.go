@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace/millrace/informer/internal/state"
 	"github.com/millrace/millrace/informer/internal/wire"
+	"github.com/millrace/millrace/internal/sleep"
 	"github.com/millrace/millrace/watch"
 )
 
@@ -94,18 +95,9 @@ func (r *reflector[I]) run(ctx context.Context) error {
 			wait = max(wait, time.Duration(after)*time.Second)
 		}
 		r.failed(fmt.Errorf("informer %s: %w", r.name, err))
-		pause(ctx, wait)
+		sleep.For(ctx, wait)
 	}
 	return nil
-}
-
-func pause(ctx context.Context, wait time.Duration) {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // listAndWatch continues from the position, or lists first if there is none, and watches. It returns nil if the watch

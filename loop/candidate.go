@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/millrace/millrace/internal/sleep"
 )
 
 // candidate takes part in an election for one process. Only one goroutine uses it at a time.
@@ -37,7 +39,7 @@ func (c *candidate) acquire(ctx context.Context) (since time.Time, won bool) {
 		case err != nil && ctx.Err() == nil:
 			c.clients.log().WarnContext(ctx, "lease could not be acquired", "lease", c.Lease.String(), "err", err)
 		}
-		pause(ctx, c.RetryPeriod+time.Duration(rand.Float64()*0.2*float64(c.RetryPeriod)))
+		sleep.For(ctx, c.RetryPeriod+time.Duration(rand.Float64()*0.2*float64(c.RetryPeriod)))
 	}
 	return time.Time{}, false
 }

@@ -20,7 +20,7 @@
 //
 // A Sync may be called with nothing to do, may be called for keys whose object does not exist (any more), and reads
 // caches that may be behind the server. A loop that writes with a [Writer] is not called again for the key before its
-// caches show the write. A loop that writes in another way notes its writes in [Writes].
+// caches show the write. A loop that writes in another way notes its writes with [Wrote] and [Removed].
 //
 // The package also has what controllers often need: selections of what is cached ([Selection]), filters for changes
 // ([Predicate]), clients for any kind ([ResourceFor]), server-side apply and create-or-update ([Writer]), finalizers

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/millrace/millrace/internal/sleep"
 )
 
 // ErrLeadershipLost is returned by an elected Runner when another process may have become the leader. Usually the
@@ -165,7 +167,7 @@ func (t *term) taken() bool {
 // renew renews the lease until ctx ends or another process holds it.
 func (t *term) renew(ctx context.Context) {
 	for {
-		pause(ctx, t.RetryPeriod)
+		sleep.For(ctx, t.RetryPeriod)
 		if ctx.Err() != nil {
 			return
 		}

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/reference"
+
+	"github.com/millrace/millrace/internal/sleep"
 )
 
 // Recorder records Kubernetes events, which kubectl describe shows. It does not block. Events may be lost, so loops
@@ -149,7 +151,7 @@ func (e *Events) writeAll(ctx context.Context, lane <-chan *corev1.Event) {
 			began := time.Now()
 			e.write(ctx, correlate, event)
 			if waiting := len(lane); waiting > 0 && waiting < maxWaiting/2 {
-				pause(ctx, min(deference*time.Since(began), maxDeference))
+				sleep.For(ctx, min(deference*time.Since(began), maxDeference))
 			}
 		case <-ctx.Done():
 			e.flush(context.WithoutCancel(ctx), correlate, lane, nil)
@@ -200,7 +202,7 @@ func (e *Events) write(ctx context.Context, correlate *correlator, event *corev1
 			e.log.WarnContext(ctx, "event not written", "reason", event.Reason, "err", err)
 			return false
 		}
-		pause(ctx, retryEvery[attempt])
+		sleep.For(ctx, retryEvery[attempt])
 	}
 }
 

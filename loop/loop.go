@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/internal/sleep"
 	"github.com/millrace/millrace/queue"
 )
 
@@ -29,8 +30,8 @@ type Loop struct {
 	Clients *Clients
 	// Workers is how many keys are synced at the same time, unless Clients.Workers says another number. 0 means 1.
 	Workers int
-	// Sync handles one key. See the errors of this package for what it may return. It is called when the caches show
-	// what the previous Sync of the key has written with a Writer.
+	// Sync handles one key. See the errors of this package for what it may return. It is called when the caches show what the
+	// previous Sync of the key has written with a [Writer], or has noted with [Wrote] and [Removed].
 	Sync func(ctx context.Context, key Key) (Result, error)
 	// Watches select the keys to sync, and name the caches that Sync reads.
 	Watches []Watch
@@ -41,7 +42,7 @@ type Loop struct {
 
 	once   sync.Once
 	queue  *queue.Queue[Key]
-	writes Writes // the writes of Writers, by key
+	writes writes
 	warned warnings
 }
 
@@ -88,21 +89,11 @@ func (l *Loop) wait(ctx context.Context, following following) bool {
 		if ctx.Err() == nil {
 			l.log().WarnContext(ctx, "loop is waiting for a cache to fill", "loop", l.Name, "err", err)
 			if attempt.Err() == nil { // it failed early: avoid a busy loop
-				pause(ctx, fillTimeout)
+				sleep.For(ctx, fillTimeout)
 			}
 		}
 	}
 	return false
-}
-
-// pause waits for d or the end of ctx.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 func (l *Loop) keys() *queue.Queue[Key] {

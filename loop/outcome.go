@@ -33,7 +33,7 @@ func (l *Loop) sync(ctx context.Context, key Key) error {
 }
 
 func (l *Loop) attempt(ctx context.Context, key Key) error {
-	err := l.writes.Settled(ctx, key)
+	err := l.writes.settled(ctx, key)
 	var result Result
 	if err == nil {
 		result, err = l.Sync(context.WithValue(ctx, syncingKey{}, syncing{&l.writes, key}), key)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/millrace/millrace/internal/sleep"
 )
 
 // Runner is anything that runs until its context ends. Run returns nil then, or an error if it could not continue, but
@@ -26,7 +28,7 @@ func Every(d time.Duration, f func(ctx context.Context) error) Runner {
 			if err := f(ctx); err != nil && ctx.Err() == nil {
 				return err
 			}
-			pause(ctx, d)
+			sleep.For(ctx, d)
 		}
 		return nil
 	})

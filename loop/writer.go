@@ -39,18 +39,10 @@ func NewWriter[T informer.Object](resource informer.Resource[T], cache *informer
 	return &Writer[T]{resource: resource, cache: cache, manager: manager, applied: map[Key]application{}}
 }
 
-// syncing is the value in a Sync's context.
-type syncing struct {
-	writes *Writes
-	key    Key
-}
-
-type syncingKey struct{}
-
 // wrote notes a write for the Sync of the context.
 func (w *Writer[T]) wrote(ctx context.Context, object T, err error) (T, error) {
-	if s, ok := ctx.Value(syncingKey{}).(syncing); ok && err == nil {
-		s.writes.Wrote(s.key, w.cache, object.GetResourceVersion())
+	if err == nil {
+		Wrote(ctx, w.cache, object.GetResourceVersion())
 	}
 	return object, err
 }
@@ -91,8 +83,8 @@ func (w *Writer[T]) Delete(ctx context.Context, object T) error {
 		options.Preconditions = &metav1.Preconditions{UID: &uid}
 	}
 	err := w.in(object.GetNamespace()).Delete(ctx, object.GetName(), options)
-	if s, ok := ctx.Value(syncingKey{}).(syncing); ok && err == nil {
-		Removed(s.writes, s.key, w.cache, object)
+	if err == nil {
+		Removed(ctx, w.cache, object)
 	}
 	return err
 }

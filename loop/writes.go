@@ -11,10 +11,40 @@ import (
 	"github.com/millrace/millrace/informer"
 )
 
-// Writes lets a loop read its own writes. It remembers for each key what the loop has written while it synced that key,
-// and [Writes.Settled] delays the next Sync until the caches show it. So a loop never creates an object twice because
-// its cache does not show it yet. The zero value is ready for use.
-type Writes struct {
+// Wrote notes that the Sync of the context has created or changed an object: the next Sync of the same key begins when the cache shows it.
+// So a loop never creates an object twice because its cache does not show it yet. resourceVersion is from the server's answer. A version that is
+// not a number, as from client-go's fake clients, cannot be waited for and is ignored. Outside of a Sync nothing is noted.
+func Wrote(ctx context.Context, cache Cache, resourceVersion string) {
+	if s, ok := ctx.Value(syncingKey{}).(syncing); ok {
+		s.writes.wrote(s.key, cache, resourceVersion)
+	}
+}
+
+// Removed notes that the Sync of the context has deleted an object: the next Sync of the same key begins when the cache no longer shows that object,
+// or shows it with a deletion timestamp. Outside of a Sync nothing is noted.
+func Removed[T metav1.Object](ctx context.Context, cache *informer.Shared[T], object T) {
+	s, ok := ctx.Value(syncingKey{}).(syncing)
+	if !ok {
+		return
+	}
+	name, uid := informer.KeyOf(object), object.GetUID()
+	s.writes.removed(s.key, func() bool {
+		current, ok := cache.Lookup(name)
+		return !ok || current.GetUID() != uid || current.GetDeletionTimestamp() != nil
+	})
+}
+
+// syncing is the value in a Sync's context.
+type syncing struct {
+	writes *writes
+	key    Key
+}
+
+type syncingKey struct{}
+
+// writes remembers for each key what a loop has written while it synced that key, and settled delays the next Sync until the caches show it. The zero
+// value is ready for use.
+type writes struct {
 	mu      sync.Mutex // guards pending
 	pending map[Key]*unsettled
 }
@@ -27,14 +57,12 @@ type unsettled struct {
 }
 
 const (
-	settleWait  = time.Second     // how long Settled waits for a cache
+	settleWait  = time.Second     // how long settled waits for a cache
 	settleLimit = 5 * time.Minute // after that a write is no longer waited for
 )
 
-// Wrote notes that an object was created or changed for key. cache is where the write will be seen, and resourceVersion
-// is from the server's answer. A version that is not a number, as from client-go's fake clients, cannot be waited for
-// and is ignored.
-func (w *Writes) Wrote(key Key, cache Cache, resourceVersion string) {
+// wrote notes that an object was created or changed for key. cache is where the write will be seen.
+func (w *writes) wrote(key Key, cache Cache, resourceVersion string) {
 	version, err := strconv.ParseUint(resourceVersion, 10, 64)
 	if err != nil || version == 0 {
 		return
@@ -45,33 +73,17 @@ func (w *Writes) Wrote(key Key, cache Cache, resourceVersion string) {
 	u.versions[cache] = max(u.versions[cache], version)
 }
 
-// Removed notes that an object was deleted for key. It is settled when the cache no longer shows that object, or shows
-// it with a deletion timestamp.
-func Removed[T metav1.Object](w *Writes, key Key, cache *informer.Shared[T], object T) {
-	name, uid := informer.KeyOf(object), object.GetUID()
-	w.removed(key, func() bool {
-		current, ok := cache.Lookup(name)
-		return !ok || current.GetUID() != uid || current.GetDeletionTimestamp() != nil
-	})
-}
-
-func (w *Writes) removed(key Key, shown func() bool) {
+// removed notes a deletion for key; shown reports whether a cache shows it.
+func (w *writes) removed(key Key, shown func() bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	u := w.unsettledLocked(key)
 	u.removed = append(u.removed, shown)
 }
 
-// Forget drops the writes of key.
-func (w *Writes) Forget(key Key) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.pending, key)
-}
-
-// Settled returns nil when the caches show everything that was written for key. It waits a moment for them. If that is
-// not enough it returns [ErrBehind], which Sync must return. Writes that are noted during the call are not waited for.
-func (w *Writes) Settled(ctx context.Context, key Key) error {
+// settled returns nil when the caches show everything that was written for key. It waits a moment for them. If that is not enough
+// it returns [ErrBehind]. Writes that are noted during the call are not waited for.
+func (w *writes) settled(ctx context.Context, key Key) error {
 	u := w.take(key)
 	if u == nil || time.Since(u.since) > settleLimit {
 		return nil
@@ -101,7 +113,7 @@ func (w *Writes) Settled(ctx context.Context, key Key) error {
 }
 
 // take removes the writes of key, so that the caches can be read without the lock.
-func (w *Writes) take(key Key) *unsettled {
+func (w *writes) take(key Key) *unsettled {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	u := w.pending[key]
@@ -110,7 +122,7 @@ func (w *Writes) take(key Key) *unsettled {
 }
 
 // giveBack adds writes that are not settled to those that came in meanwhile.
-func (w *Writes) giveBack(key Key, u *unsettled) {
+func (w *writes) giveBack(key Key, u *unsettled) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.unsettledLocked(key)
@@ -121,7 +133,7 @@ func (w *Writes) giveBack(key Key, u *unsettled) {
 	now.removed = append(now.removed, u.removed...)
 }
 
-func (w *Writes) unsettledLocked(key Key) *unsettled {
+func (w *writes) unsettledLocked(key Key) *unsettled {
 	if w.pending == nil {
 		w.pending = map[Key]*unsettled{}
 	}

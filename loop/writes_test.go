@@ -51,15 +51,15 @@ func TestSettledWaitsUntilTheCacheShowsWhatWasWritten(t *testing.T) {
 		if err := pods.Synced(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		var writes loop.Writes
-		if err := writes.Settled(t.Context(), key); err != nil {
+		var notes loop.Notes
+		if err := notes.Settled(t.Context(), key); err != nil {
 			t.Fatalf("nothing was written, yet Settled answered %v", err)
 		}
-		writes.Wrote(key, pods, source.Add(pod("a")).ResourceVersion)
+		loop.Wrote(notes.Syncing(t.Context(), key), pods, source.Add(pod("a")).ResourceVersion)
 		if _, shown := pods.Get("ns", "a"); shown {
 			t.Fatal("the cache does not lag: nothing is tested here")
 		}
-		if err := writes.Settled(t.Context(), key); err != nil {
+		if err := notes.Settled(t.Context(), key); err != nil {
 			t.Fatal(err)
 		}
 		if _, shown := pods.Get("ns", "a"); !shown {
@@ -73,13 +73,13 @@ func TestSettledIsBehindWhileTheCacheLagsAndSettlesLater(t *testing.T) {
 		source, pods := laggingPods(3 * time.Second)
 		defer background(t, pods)()
 		synctest.Wait()
-		var writes loop.Writes
-		writes.Wrote(key, pods, source.Add(pod("a")).ResourceVersion)
-		if err := writes.Settled(t.Context(), loop.Key{Name: "other"}); err != nil {
+		var notes loop.Notes
+		loop.Wrote(notes.Syncing(t.Context(), key), pods, source.Add(pod("a")).ResourceVersion)
+		if err := notes.Settled(t.Context(), loop.Key{Name: "other"}); err != nil {
 			t.Fatalf("another key answered %v", err)
 		}
 		for _, want := range []error{loop.ErrBehind, loop.ErrBehind, nil, nil} {
-			if err := writes.Settled(t.Context(), key); !errors.Is(err, want) {
+			if err := notes.Settled(t.Context(), key); !errors.Is(err, want) {
 				t.Fatalf("Settled answered %v, want %v", err, want)
 			}
 			synctest.Wait()
@@ -103,14 +103,14 @@ func TestARemovalSettlesWhenTheObjectIsGoneReplacedOrBeingDeleted(t *testing.T) 
 			},
 			"dying": func() { source.Modify(pod("dying", func(p *corev1.Pod) { p.DeletionTimestamp = &dies })) },
 		} {
-			var writes loop.Writes
-			loop.Removed(&writes, key, pods, pod(name))
-			if err := writes.Settled(t.Context(), key); !errors.Is(err, loop.ErrBehind) {
+			var notes loop.Notes
+			loop.Removed(notes.Syncing(t.Context(), key), pods, pod(name))
+			if err := notes.Settled(t.Context(), key); !errors.Is(err, loop.ErrBehind) {
 				t.Errorf("%s: the cache shows the pod, yet Settled answered %v", name, err)
 			}
 			settle()
 			synctest.Wait()
-			if err := writes.Settled(t.Context(), key); err != nil {
+			if err := notes.Settled(t.Context(), key); err != nil {
 				t.Errorf("%s: Settled answered %v", name, err)
 			}
 		}
@@ -122,44 +122,49 @@ func TestAWriteThatNeverShowsIsForgottenInTheEnd(t *testing.T) {
 		pods := informer.New(informertest.NewSource[*corev1.Pod](), informer.Options[*corev1.Pod]{})
 		defer background(t, pods)()
 		synctest.Wait()
-		var writes loop.Writes
-		writes.Wrote(key, pods, "999999")
-		if err := writes.Settled(t.Context(), key); !errors.Is(err, loop.ErrBehind) {
+		var notes loop.Notes
+		loop.Wrote(notes.Syncing(t.Context(), key), pods, "999999")
+		if err := notes.Settled(t.Context(), key); !errors.Is(err, loop.ErrBehind) {
 			t.Fatalf("Settled answered %v", err)
 		}
 		time.Sleep(5 * time.Minute)
-		if err := writes.Settled(t.Context(), key); err != nil {
+		if err := notes.Settled(t.Context(), key); err != nil {
 			t.Fatalf("after five minutes Settled still answers %v", err)
 		}
 	})
 }
 
-func TestAVersionThatCannotBeComparedIsNotWaitedFor(t *testing.T) {
-	var writes loop.Writes
-	writes.Wrote(key, nil, "")
-	writes.Wrote(key, nil, "0")
-	if err := writes.Settled(t.Context(), key); err != nil {
+func TestOutsideOfASyncNothingIsNoted(t *testing.T) {
+	var notes loop.Notes
+	loop.Wrote(t.Context(), nil, "7")
+	loop.Removed[*corev1.Pod](t.Context(), nil, nil)
+	if err := notes.Settled(t.Context(), key); err != nil {
 		t.Errorf("Settled answered %v", err)
 	}
 }
 
-// This is what Writes is for: a loop that creates objects that its cache does not show.
+func TestAVersionThatCannotBeComparedIsNotWaitedFor(t *testing.T) {
+	var notes loop.Notes
+	loop.Wrote(notes.Syncing(t.Context(), key), nil, "")
+	loop.Wrote(notes.Syncing(t.Context(), key), nil, "0")
+	if err := notes.Settled(t.Context(), key); err != nil {
+		t.Errorf("Settled answered %v", err)
+	}
+}
+
+// This is what Wrote is for: a loop that creates objects that its cache does not show.
 func TestALoopWithALaggingCacheCreatesNothingTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, pods := laggingPods(2 * time.Second)
-		var writes loop.Writes
 		created := 0
 		stop := running(t, pods, &loop.Loop{
 			Start:   []loop.Key{key},
 			Watches: []loop.Watch{loop.Reads(pods)},
 			Sync: func(ctx context.Context, key loop.Key) (loop.Result, error) {
-				if err := writes.Settled(ctx, key); err != nil {
-					return loop.Result{}, err
-				}
 				if pods.Len() < 3 {
 					created++
 					p := source.Add(pod(string(rune('a' + created))))
-					writes.Wrote(key, pods, p.ResourceVersion)
+					loop.Wrote(ctx, pods, p.ResourceVersion)
 				}
 				return loop.Result{After: 10 * time.Millisecond}, nil
 			},

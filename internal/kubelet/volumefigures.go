@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace/millrace/internal/demand"
 	"github.com/millrace/millrace/internal/kubelet/csi"
 	"github.com/millrace/millrace/internal/kubelet/source"
 	"github.com/millrace/millrace/internal/kubelet/stats"
@@ -50,8 +51,7 @@ func volumeName(pod *corev1.Pod, u *csi.Usage) string {
 		v := &pod.Spec.Volumes[i]
 		switch {
 		case u.Claim == "" && v.CSI != nil && v.Name == u.Volume,
-			v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == u.Claim,
-			v.Ephemeral != nil && pod.Name+"-"+v.Name == u.Claim:
+			u.Claim != "" && demand.Claim(pod.Name, v) == u.Claim:
 			return v.Name
 		}
 	}

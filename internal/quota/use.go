@@ -49,7 +49,7 @@ func Use(r schema.GroupResource, o any) corev1.ResourceList {
 
 // addPodUsage adds what a pod uses until it has ended.
 func addPodUsage(use corev1.ResourceList, pod *corev1.Pod) {
-	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
+	if demand.Finished(pod.Status.Phase) {
 		return
 	}
 	use[corev1.ResourcePods] = one

@@ -43,7 +43,7 @@ var arrows = map[string][]string{
 	"server/endpoints":   {"server/store"},
 	"server/connections": {"server/apiserver", "server/auth", "server/registry", "server/resource"},
 	"server/actions":     {"server/apiserver", "server/auth", "server/registry", "server/resource"},
-	"server/aggregation": {"server/services", "server/apiserver", "server/auth", "server/registry", "server/resource", "server/store", "server/watchcache"},
+	"server/aggregation": {"server/apiserver", "server/auth", "server/registry", "server/resource", "server/store", "server/watchcache", "internal"},
 	"server/apiserver":   {"server/audit", "server/auth", "server/fairness", "server/registry", "server/resource", "server/store", "server/watchcache", "server/wire", "internal"},
 	"server/admission":   {"demand", "server/webhook", "server/auth", "server/registry", "server/resource", "server/store", "server/watchcache", "internal"},
 	"server/fairness":    {"server/auth", "server/registry", "server/resource"},
@@ -58,7 +58,7 @@ var arrows = map[string][]string{
 	"server/resource":    {"demand", "internal"},
 	"server/watchcache":  {"server/store", "internal"},
 	"server/store":       {"internal"},
-	"server/auth":        {"server/registry", "server/resource", "server/store", "server/watchcache", "internal"},
+	"server/auth":        {"demand", "server/registry", "server/resource", "server/store", "server/watchcache", "internal"},
 	"server/audit":       {"server/auth", "internal"},
 	"server/encryption":  {"internal"},
 	"server/h2":          {"internal"},
@@ -70,12 +70,12 @@ var arrows = map[string][]string{
 	"scheduler":   {"demand", "loop", "informer", "queue"},
 	"kubelet":     {"demand", "loop", "informer", "queue", "internal"},
 
-	"network": {"loop", "informer", "queue"},
+	"network": {"loop", "informer", "queue", "internal"},
 
 	"metricsapi": {},
 
 	// The libraries.
-	"loop":     {"informer", "queue"},
+	"loop":     {"informer", "queue", "internal"},
 	"informer": {"watch", "internal"},
 	"queue":    {},
 	"watch":    {},

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/internal/controllers/internal/protection"
 	"github.com/millrace/millrace/loop"
 )
 
@@ -26,20 +27,20 @@ const (
 // Entry is this loop among the others.
 var Entry = loop.Entry{Name: name, New: New}
 
-type controller struct {
-	kube    kubernetes.Interface
-	classes *informer.Shared[*storagev1.VolumeAttributesClass]
-	writer  *loop.Writer[*storagev1.VolumeAttributesClass]
-}
+type controller struct{ kube kubernetes.Interface }
 
 // New returns the loop. Its keys are classes.
 func New(c *loop.Clients) (loop.Runner, error) {
-	r := &controller{kube: c.Kube, classes: loop.Informer(c, informer.For(c.Kube.StorageV1().VolumeAttributesClasses()))}
-	r.writer = loop.NewWriter(informer.ResourceOf[*storagev1.VolumeAttributesClass](c.Kube.StorageV1().RESTClient(), "volumeattributesclasses"), r.classes, "")
+	r := &controller{kube: c.Kube}
+	classes := loop.Informer(c, informer.For(c.Kube.StorageV1().VolumeAttributesClasses()))
+	protected := &protection.Loop[*storagev1.VolumeAttributesClass]{
+		Finalizer: finalizer, Objects: classes, Used: r.used,
+		Writer: loop.NewWriter(informer.ResourceOf[*storagev1.VolumeAttributesClass](c.Kube.StorageV1().RESTClient(), "volumeattributesclasses"), classes, ""),
+	}
 	return &loop.Loop{
-		Name: name, Clients: c, Sync: r.sync,
+		Name: name, Clients: c, Sync: protected.Sync,
 		Watches: []loop.Watch{
-			loop.Self(r.classes),
+			loop.Self(classes),
 			loop.Changes(loop.Informer(c, informer.For(c.Kube.CoreV1().PersistentVolumeClaims(""))), func(before, after *corev1.PersistentVolumeClaim) []loop.Key {
 				return left(ofClaim(before), ofClaim(after))
 			}),
@@ -85,32 +86,8 @@ func left(before, after []string) []loop.Key {
 	return keys
 }
 
-// sync adds or removes a class's finalizer.
-func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	class, ok := r.classes.Lookup(key)
-	if !ok {
-		return loop.Result{}, nil
-	}
-	at := slices.Index(class.Finalizers, finalizer)
-	if at >= 0 == (class.DeletionTimestamp == nil) {
-		return loop.Result{}, nil
-	}
-	changed := class.DeepCopy()
-	if at >= 0 {
-		if used, err := r.used(ctx, class.Name); used || err != nil {
-			return loop.Result{}, err
-		}
-		changed.Finalizers = slices.Delete(changed.Finalizers, at, at+1)
-	} else {
-		changed.Finalizers = append(changed.Finalizers, finalizer)
-	}
-	if _, err := r.writer.Update(ctx, changed); err != nil {
-		return loop.Result{}, fmt.Errorf("update the finalizers of class %s: %w", class.Name, err)
-	}
-	return loop.Result{}, nil
-}
-
-func (r *controller) used(ctx context.Context, class string) (bool, error) {
+func (r *controller) used(ctx context.Context, object *storagev1.VolumeAttributesClass) (bool, error) {
+	class := object.Name
 	volumes, err := r.kube.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return false, fmt.Errorf("list the volumes that may use class %s: %w", class, err)

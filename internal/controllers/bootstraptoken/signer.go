@@ -24,7 +24,6 @@ type signer struct {
 	now        func() time.Time
 	tokens     *informer.Shared[*corev1.Secret]
 	configMaps *informer.Shared[*corev1.ConfigMap]
-	writes     loop.Writes
 }
 
 func newSigner(c *loop.Clients) (loop.Runner, error) {
@@ -42,12 +41,8 @@ func newSigner(c *loop.Clients) (loop.Runner, error) {
 }
 
 func (s *signer) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := s.writes.Settled(ctx, key); err != nil {
-		return loop.Result{}, err
-	}
 	info, ok := s.configMaps.Lookup(key)
 	if !ok {
-		s.writes.Forget(key)
 		return loop.Result{}, nil
 	}
 	text, ok := info.Data[kubeconfigKey]
@@ -84,6 +79,6 @@ func (s *signer) write(ctx context.Context, key loop.Key, info *corev1.ConfigMap
 	if err != nil {
 		return fmt.Errorf("sign %s: %w", key, err)
 	}
-	s.writes.Wrote(key, s.configMaps, written.ResourceVersion)
+	loop.Wrote(ctx, s.configMaps, written.ResourceVersion)
 	return nil
 }

@@ -85,6 +85,6 @@ func (r *requests) writeApproval(ctx context.Context, key loop.Key, found *reque
 	if err != nil {
 		return fmt.Errorf("approve the request %s: %w", found.Name, err)
 	}
-	r.writes.Wrote(key, r.cache, written.ResourceVersion)
+	loop.Wrote(ctx, r.cache, written.ResourceVersion)
 	return nil
 }

@@ -47,7 +47,7 @@ func (r *requests) clean(ctx context.Context, key loop.Key, found *request) (loo
 	case err != nil:
 		return loop.Result{}, fmt.Errorf("delete the request %s: %w", found.Name, err)
 	}
-	loop.Removed(&r.writes, key, r.cache, found)
+	loop.Removed(ctx, r.cache, found)
 	return loop.Result{}, nil
 }
 

@@ -43,10 +43,9 @@ type request = certificatesv1.CertificateSigningRequest
 
 // requests is what all three loops share.
 type requests struct {
-	kube   kubernetes.Interface
-	cache  *informer.Shared[*request]
-	now    func() time.Time
-	writes loop.Writes
+	kube  kubernetes.Interface
+	cache *informer.Shared[*request]
+	now   func() time.Time
 }
 
 func newRequests(c *loop.Clients) *requests {

@@ -95,7 +95,7 @@ func (s Signing) sync(ctx context.Context, r *requests, key loop.Key, found *req
 	if err != nil {
 		return fmt.Errorf("write the certificate %s: %w", found.Name, err)
 	}
-	r.writes.Wrote(key, r.cache, written.ResourceVersion)
+	loop.Wrote(ctx, r.cache, written.ResourceVersion)
 	return nil
 }
 

@@ -12,12 +12,8 @@ type syncing func(ctx context.Context, key loop.Key, r *request) (loop.Result, e
 // each calls sync for requests that exist, once the cache shows the loop's own writes.
 func (r *requests) each(sync syncing) func(context.Context, loop.Key) (loop.Result, error) {
 	return func(ctx context.Context, key loop.Key) (loop.Result, error) {
-		if err := r.writes.Settled(ctx, key); err != nil {
-			return loop.Result{}, err
-		}
 		found, ok := r.cache.Lookup(key)
 		if !ok || found.DeletionTimestamp != nil {
-			r.writes.Forget(key)
 			return loop.Result{}, nil
 		}
 		return sync(ctx, key, found)

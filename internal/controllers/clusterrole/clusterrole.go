@@ -29,9 +29,8 @@ const name = "clusterrole-aggregation-controller"
 var Entry = loop.Entry{Name: name, Aliases: []string{"clusterrole-aggregation"}, New: New}
 
 type controller struct {
-	kube   kubernetes.Interface
-	roles  *informer.Shared[*rbacv1.ClusterRole]
-	writes loop.Writes
+	kube  kubernetes.Interface
+	roles *informer.Shared[*rbacv1.ClusterRole]
 }
 
 // New makes the loop.
@@ -67,12 +66,8 @@ func takes(aggregator, role *rbacv1.ClusterRole) bool {
 
 // sync sets the rules of one role.
 func (c *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := c.writes.Settled(ctx, key); err != nil {
-		return loop.Result{}, err
-	}
 	role, ok := c.roles.Lookup(key)
 	if !ok {
-		c.writes.Forget(key)
 		return loop.Result{}, nil
 	}
 	if role.AggregationRule == nil || role.DeletionTimestamp != nil {
@@ -89,7 +84,7 @@ func (c *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	if err != nil {
 		return loop.Result{}, fmt.Errorf("update the rules of cluster role %s: %w", key.Name, err)
 	}
-	c.writes.Wrote(key, c.roles, written.ResourceVersion)
+	loop.Wrote(ctx, c.roles, written.ResourceVersion)
 	return loop.Result{}, nil
 }
 

@@ -54,7 +54,6 @@ type controller struct {
 	now      func() time.Time
 	crons    *informer.Shared[*batchv1.CronJob]
 	jobs     *informer.Shared[*batchv1.Job]
-	writes   loop.Writes
 }
 
 func (o Options) new(c *loop.Clients) (loop.Runner, error) {
@@ -80,12 +79,8 @@ type step struct {
 
 // sync handles one CronJob.
 func (c *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := c.writes.Settled(ctx, key); err != nil {
-		return loop.Result{}, err
-	}
 	found, ok := c.crons.Lookup(key)
 	if !ok {
-		c.writes.Forget(key)
 		return loop.Result{}, nil
 	}
 	s := &step{controller: c, key: key, cron: found.DeepCopy(), now: c.now()}
@@ -107,7 +102,7 @@ func (s *step) writeStatus(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("write status of cron job %s: %w", s.key, err)
 	}
-	s.writes.Wrote(s.key, s.crons, written.ResourceVersion)
+	loop.Wrote(ctx, s.crons, written.ResourceVersion)
 	return nil
 }
 

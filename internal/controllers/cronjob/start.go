@@ -117,7 +117,7 @@ func (s *step) create(ctx context.Context, job *batchv1.Job, at time.Time) error
 		s.recorder.Eventf(s.cron, corev1.EventTypeNormal, "SuccessfulCreate", "Created job %v", made.Name)
 		s.metrics.Started(made.CreationTimestamp.Sub(at))
 	}
-	s.writes.Wrote(s.key, s.controller.jobs, made.ResourceVersion)
+	loop.Wrote(ctx, s.controller.jobs, made.ResourceVersion)
 	if _, ended := ending(made); !ended {
 		s.cron.Status.Active = append(s.cron.Status.Active, corev1.ObjectReference{
 			Kind: "Job", APIVersion: batchv1.SchemeGroupVersion.String(), Namespace: made.Namespace, Name: made.Name, UID: made.UID, ResourceVersion: made.ResourceVersion,
@@ -152,7 +152,7 @@ func (s *step) remove(ctx context.Context, j *batchv1.Job) error {
 		return fmt.Errorf("delete job %s/%s: %w", j.Namespace, j.Name, err)
 	}
 	s.forget(j)
-	loop.Removed(&s.writes, s.key, s.controller.jobs, j)
+	loop.Removed(ctx, s.controller.jobs, j)
 	if err == nil {
 		s.recorder.Eventf(s.cron, corev1.EventTypeNormal, "SuccessfulDelete", "Deleted job %v", j.Name)
 	}

@@ -44,7 +44,6 @@ type controller struct {
 	places   *informer.Shared[*place]
 	history  history.History
 	upkeep   upkeep.Pods
-	writes   loop.Writes
 	pace     pace.Pace
 	failed   *flowcontrol.Backoff // by node
 }
@@ -59,12 +58,12 @@ func New(c *loop.Clients) (loop.Runner, error) {
 		failed: flowcontrol.NewBackOff(firstRetry, lastRetry),
 	}
 	d.history = history.History{
-		Kube: c.Kube, Cache: history.Informer(c), Writes: &d.writes, Kind: kind, HashLabel: appsv1.ControllerRevisionHashLabelKey,
+		Kube: c.Kube, Cache: history.Informer(c), Kind: kind, HashLabel: appsv1.ControllerRevisionHashLabelKey,
 		Live: func(ctx context.Context, namespace, name string) (metav1.Object, error) {
 			return c.Kube.AppsV1().DaemonSets(namespace).Get(ctx, name, metav1.GetOptions{})
 		},
 	}
-	d.upkeep = upkeep.Pods{Kube: c.Kube, Recorder: c.Recorder, Cache: d.pods, Writes: &d.writes}
+	d.upkeep = upkeep.Pods{Kube: c.Kube, Recorder: c.Recorder, Cache: d.pods}
 	l := &loop.Loop{Name: name, Clients: c, Workers: 2, Sync: d.sync}
 	l.Watches = []loop.Watch{
 		loop.Self(d.sets),
@@ -77,12 +76,8 @@ func New(c *loop.Clients) (loop.Runner, error) {
 
 // sync handles one DaemonSet.
 func (c *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := c.writes.Settled(ctx, key); err != nil {
-		return loop.Result{}, err
-	}
 	ds, ok := c.sets.Lookup(key)
 	if !ok {
-		c.writes.Forget(key)
 		c.pace.Forget(key)
 		c.failed.GC()
 		return loop.Result{}, nil
@@ -155,7 +150,7 @@ func (c *controller) claim(ctx context.Context, key loop.Key, ds *appsv1.DaemonS
 			return c.kube.AppsV1().DaemonSets(ds.Namespace).Get(ctx, ds.Name, metav1.GetOptions{})
 		},
 		Patch: func(ctx context.Context, pod *podview.Pod, patch []byte) error {
-			return c.upkeep.Patch(ctx, key, pod, patch)
+			return c.upkeep.Patch(ctx, pod, patch)
 		},
 	}
 	return claims.Claim(ctx, owned.Candidates(c.pods, ds, selector))

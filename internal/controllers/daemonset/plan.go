@@ -102,9 +102,9 @@ func (c *controller) carryOut(ctx context.Context, s *state, p plan) (changed bo
 	}
 	p.create, p.remove = p.create[:min(len(p.create), burst)], p.remove[:min(len(p.remove), burst)]
 	_, err = loop.SlowStart(ctx, len(p.create), func(ctx context.Context, i int) error {
-		return c.upkeep.Create(ctx, s.key, s.ds, s.podFor(p.create[i]))
+		return c.upkeep.Create(ctx, s.ds, s.podFor(p.create[i]))
 	})
-	if failure := c.upkeep.Delete(ctx, s.key, s.ds, p.remove); err == nil {
+	if failure := c.upkeep.Delete(ctx, s.ds, p.remove); err == nil {
 		err = failure
 	}
 	return len(p.create)+len(p.remove) > 0, err

@@ -8,6 +8,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace/millrace/internal/controllers/internal/history"
 	"github.com/millrace/millrace/loop"
 )
 
@@ -65,11 +66,8 @@ func (c *controller) writeStatus(ctx context.Context, s *state) error {
 
 // collided increments the collision count, so that the next revision gets another name.
 func (c *controller) collided(ctx context.Context, key loop.Key, ds *appsv1.DaemonSet) error {
-	changed, count := *ds, int32(1)
-	if ds.Status.CollisionCount != nil {
-		count = *ds.Status.CollisionCount + 1
-	}
-	changed.Status.CollisionCount = &count
+	changed := *ds
+	changed.Status.CollisionCount = history.Collided(ds.Status.CollisionCount)
 	return c.putStatus(ctx, key, &changed)
 }
 
@@ -78,6 +76,6 @@ func (c *controller) putStatus(ctx context.Context, key loop.Key, ds *appsv1.Dae
 	if err != nil {
 		return fmt.Errorf("write status of daemon set %s: %w", key, err)
 	}
-	c.writes.Wrote(key, c.sets, written.ResourceVersion)
+	loop.Wrote(ctx, c.sets, written.ResourceVersion)
 	return nil
 }

@@ -29,7 +29,6 @@ type controller struct {
 	deployments *informer.Shared[*appsv1.Deployment]
 	sets        *informer.Shared[*appsv1.ReplicaSet]
 	pods        *informer.Shared[*podview.Pod]
-	writes      loop.Writes
 }
 
 // New makes the loop.
@@ -55,12 +54,8 @@ func New(c *loop.Clients) (loop.Runner, error) {
 
 // sync handles one Deployment.
 func (c *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := c.writes.Settled(ctx, key); err != nil {
-		return loop.Result{}, err
-	}
 	found, ok := c.deployments.Lookup(key)
 	if !ok {
-		c.writes.Forget(key)
 		return loop.Result{}, nil
 	}
 	d := found.DeepCopy() // the steps below store their writes in it

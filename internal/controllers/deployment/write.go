@@ -63,7 +63,7 @@ func (s *step) createCurrent(ctx context.Context) error {
 	default:
 		return s.notCreated(ctx, set, err)
 	}
-	s.writes.Wrote(s.key, s.sets, written.ResourceVersion)
+	loop.Wrote(ctx, s.sets, written.ResourceVersion)
 	s.current = written
 	if to > 0 {
 		s.saySized(written.Name, 0, to)
@@ -83,7 +83,7 @@ func (s *step) nameTaken(ctx context.Context, set *appsv1.ReplicaSet) error {
 		return fmt.Errorf("look who has the name of the new replica set: %w", err)
 	}
 	if metav1.IsControlledBy(taken, s.d) && sameTemplate(&taken.Spec.Template, &s.d.Spec.Template) {
-		s.writes.Wrote(s.key, s.sets, taken.ResourceVersion)
+		loop.Wrote(ctx, s.sets, taken.ResourceVersion)
 		s.current = taken
 		return nil
 	}
@@ -113,7 +113,7 @@ func (s *step) updateSet(ctx context.Context, set *appsv1.ReplicaSet) error {
 	if err != nil {
 		return fmt.Errorf("update replica set %s: %w", informer.KeyOf(set), err)
 	}
-	s.writes.Wrote(s.key, s.sets, written.ResourceVersion)
+	loop.Wrote(ctx, s.sets, written.ResourceVersion)
 	s.replaced(written)
 	return nil
 }
@@ -125,7 +125,7 @@ func (s *step) deleteSet(ctx context.Context, set *appsv1.ReplicaSet) error {
 	if err != nil {
 		return fmt.Errorf("delete replica set %s: %w", informer.KeyOf(set), err)
 	}
-	loop.Removed(&s.writes, s.key, s.sets, set)
+	loop.Removed(ctx, s.sets, set)
 	return nil
 }
 
@@ -142,7 +142,7 @@ func (s *step) writeRevision(ctx context.Context, revision string) error {
 	if err != nil {
 		return fmt.Errorf("note revision %s on deployment %s: %w", revision, s.key, err)
 	}
-	return s.wrote(written)
+	return s.wrote(ctx, written)
 }
 
 // writeStatus writes the status if it has changed.
@@ -159,11 +159,11 @@ func (s *step) putStatus(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("write status of deployment %s: %w", s.key, err)
 	}
-	return s.wrote(written)
+	return s.wrote(ctx, written)
 }
 
-func (s *step) wrote(d *appsv1.Deployment) error {
-	s.writes.Wrote(s.key, s.deployments, d.ResourceVersion)
+func (s *step) wrote(ctx context.Context, d *appsv1.Deployment) error {
+	loop.Wrote(ctx, s.deployments, d.ResourceVersion)
 	s.d = d
 	return nil
 }
@@ -173,7 +173,7 @@ func (c *controller) patchSet(ctx context.Context, key loop.Key, set *appsv1.Rep
 	if err != nil {
 		return fmt.Errorf("patch replica set %s: %w", informer.KeyOf(set), err)
 	}
-	c.writes.Wrote(key, c.sets, written.ResourceVersion)
+	loop.Wrote(ctx, c.sets, written.ResourceVersion)
 	return nil
 }
 
@@ -204,5 +204,5 @@ func (s *step) rollBack(ctx context.Context) error {
 		return fmt.Errorf("roll back deployment %s: %w", s.key, err)
 	}
 	s.recorder.Eventf(s.d, level, reason, "%s", message)
-	return s.wrote(written)
+	return s.wrote(ctx, written)
 }

@@ -45,7 +45,6 @@ type controller struct {
 	slices   *informer.Shared[*resourcev1.ResourceSlice]
 	rules    *informer.Shared[*resourcev1.DeviceTaintRule]
 	writer   *loop.Writer[*resourcev1.DeviceTaintRule]
-	writes   loop.Writes // evictions, by pod
 
 	mu      sync.Mutex // guards what follows
 	doomed  map[types.UID]bool

@@ -27,9 +27,6 @@ type sentence struct {
 }
 
 func (r *controller) syncPod(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := r.writes.Settled(ctx, key); err != nil {
-		return loop.Result{}, err // an eviction that the cache does not show yet
-	}
 	pod, ok := r.pods.Lookup(key)
 	if !ok || !pod.Active() {
 		return loop.Result{}, nil // deletion is what was wanted
@@ -49,7 +46,7 @@ func (r *controller) syncPod(ctx context.Context, key loop.Key) (loop.Result, er
 		return loop.Result{}, settled(err)
 	}
 	r.Evicted(r.now().Sub(s.at))
-	loop.Removed(&r.writes, key, r.pods, pod)
+	loop.Removed(ctx, r.pods, pod)
 	r.doom(pod.UID, false)
 	r.mu.Lock()
 	defer r.mu.Unlock()

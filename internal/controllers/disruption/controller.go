@@ -39,7 +39,6 @@ type controller struct {
 	budgets   *informer.Shared[*policyv1.PodDisruptionBudget]
 	pods      *informer.Shared[*podview.Pod]
 	sets      *informer.Shared[*appsv1.ReplicaSet]
-	writes    loop.Writes
 }
 
 // New makes the loop.
@@ -78,12 +77,8 @@ func (co *controller) concerned(before, after *podview.Pod) []loop.Key {
 
 // sync computes the status of one budget.
 func (co *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := co.writes.Settled(ctx, key); err != nil {
-		return loop.Result{}, err
-	}
 	b, ok := co.budgets.Lookup(key)
 	if !ok {
-		co.writes.Forget(key)
 		return loop.Result{}, nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
@@ -204,6 +199,6 @@ func (co *controller) write(ctx context.Context, key loop.Key, b *policyv1.PodDi
 	if err != nil {
 		return fmt.Errorf("write status of budget %s: %w", key, err)
 	}
-	co.writes.Wrote(key, co.budgets, written.ResourceVersion)
+	loop.Wrote(ctx, co.budgets, written.ResourceVersion)
 	return nil
 }

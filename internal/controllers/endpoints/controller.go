@@ -34,7 +34,6 @@ type controller struct {
 	services  *informer.Shared[*corev1.Service]
 	endpoints *informer.Shared[*corev1.Endpoints]
 	pods      *informer.Shared[*podview.Pod]
-	writes    loop.Writes
 	pace      service.Pace
 	triggers  service.Triggers
 	gone      sync.Map // by key: Services that were seen to be deleted, and have Endpoints to delete
@@ -69,9 +68,6 @@ func (e *controller) serviceChanged(before, after *corev1.Service) []loop.Key {
 }
 
 func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := e.writes.Settled(ctx, key); err != nil {
-		return loop.Result{}, err
-	}
 	old, exists := e.endpoints.Lookup(key)
 	s, ok := e.services.Lookup(key)
 	if !ok {
@@ -148,7 +144,7 @@ func (e *controller) write(ctx context.Context, key loop.Key, wanted *corev1.End
 	if err != nil {
 		return fmt.Errorf("write endpoints %s: %w", key, err)
 	}
-	e.writes.Wrote(key, e.endpoints, written.ResourceVersion)
+	loop.Wrote(ctx, e.endpoints, written.ResourceVersion)
 	return nil
 }
 
@@ -158,6 +154,6 @@ func (e *controller) delete(ctx context.Context, key loop.Key, old *corev1.Endpo
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete endpoints %s: %w", key, err)
 	}
-	loop.Removed(&e.writes, key, e.endpoints, old)
+	loop.Removed(ctx, e.endpoints, old)
 	return nil
 }

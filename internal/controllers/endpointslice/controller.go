@@ -42,7 +42,6 @@ type controller struct {
 	slices   *informer.Shared[*discoveryv1.EndpointSlice]
 	pods     *informer.Shared[*podview.Pod]
 	nodes    *informer.Shared[*corev1.Node]
-	writes   loop.Writes
 	pace     service.Pace
 	triggers service.Triggers
 	owned    slice.Owned
@@ -94,12 +93,8 @@ func (e *controller) zone(node string) string {
 }
 
 func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := e.writes.Settled(ctx, key); err != nil {
-		return loop.Result{}, err
-	}
 	s, ok := e.services.Lookup(key)
 	if !ok || s.DeletionTimestamp != nil {
-		e.writes.Forget(key)
 		e.pace.Forget(key)
 		e.triggers.Forget(key)
 		e.metrics.Gone(key)
@@ -116,7 +111,7 @@ func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	p := planFor(s, existing, wanted)
 	p.Stamp(e.triggers.Oldest(key, s, pods))
 	done := p.Sync(existing)
-	err := p.Apply(ctx, e.kube, key, &e.writes, e.slices)
+	err := p.Apply(ctx, e.kube, key, e.slices)
 	done.Took, done.Err = time.Since(began), err
 	e.measure(key, s, wanted, done)
 	if err != nil && !service.Passes(err) {

@@ -43,7 +43,6 @@ type controller struct {
 	services  *informer.Shared[*corev1.Service]
 	endpoints *informer.Shared[*corev1.Endpoints]
 	slices    *informer.Shared[*discoveryv1.EndpointSlice]
-	writes    loop.Writes
 	owned     slice.Owned
 }
 
@@ -63,15 +62,12 @@ func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 }
 
 func (c *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := c.writes.Settled(ctx, key); err != nil {
-		return loop.Result{}, err
-	}
 	began := time.Now()
 	e, wanted := c.wanted(key)
 	existing := c.owned.Of(key)
 	p := planFor(existing, wanted)
 	done := p.Sync(existing)
-	err := p.Apply(ctx, c.kube, key, &c.writes, c.slices)
+	err := p.Apply(ctx, c.kube, key, c.slices)
 	done.Took, done.Err = time.Since(began), err
 	c.measure(key, e, wanted, done)
 	if err != nil && e != nil && !service.Passes(err) {
@@ -104,7 +100,6 @@ func (c *controller) measure(key loop.Key, e *corev1.Endpoints, wanted []*discov
 func (c *controller) wanted(key loop.Key) (*corev1.Endpoints, []*discoveryv1.EndpointSlice) {
 	e, ok := c.endpoints.Lookup(key)
 	if !ok {
-		c.writes.Forget(key)
 		return nil, nil
 	}
 	s, ok := c.services.Lookup(key)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/internal/controllers/podview"
+	"github.com/millrace/millrace/internal/demand"
 	"github.com/millrace/millrace/loop"
 )
 
@@ -101,7 +102,7 @@ func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 
 // claim makes the claim of a volume.
 func (r *controller) claim(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) error {
-	name := podview.ClaimOf(pod.Name, v)
+	name := demand.Claim(pod.Name, v)
 	if have, ok := r.claims.Get(pod.Namespace, name); ok {
 		if !metav1.IsControlledBy(have, pod) {
 			return fmt.Errorf("PVC %s/%s was not created for pod %s/%s (pod is not owner)", have.Namespace, have.Name, pod.Namespace, pod.Name)

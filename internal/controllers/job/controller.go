@@ -50,7 +50,6 @@ type controller struct {
 	jobs     *informer.Shared[*batchv1.Job]
 	pods     *informer.Shared[*podview.Pod]
 	upkeep   upkeep.Pods
-	writes   loop.Writes
 
 	mu    sync.Mutex // guards known
 	known map[loop.Key]memory
@@ -83,7 +82,7 @@ func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 		pods:  podview.Informer(c),
 		known: map[loop.Key]memory{},
 	}
-	j.upkeep = upkeep.Pods{Kube: c.Kube, Recorder: c.Recorder, Cache: j.pods, Writes: &j.writes}
+	j.upkeep = upkeep.Pods{Kube: c.Kube, Recorder: c.Recorder, Cache: j.pods}
 	j.pods.AddIndex(trackedBy)
 	return &loop.Loop{
 		Name: name, Clients: c, Workers: 8, Sync: j.sync,
@@ -122,9 +121,6 @@ func (c *controller) concerned(pod *podview.Pod) []loop.Key {
 }
 
 func (c *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := c.writes.Settled(ctx, key); err != nil {
-		return loop.Result{}, err
-	}
 	job, ok := c.jobs.Lookup(key)
 	if err := c.freeOrphans(ctx, key, job); err != nil {
 		return loop.Result{}, err
@@ -145,7 +141,7 @@ func (c *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 		return loop.Result{}, err
 	}
 	if finished(job) {
-		return loop.Result{}, c.untrack(ctx, key, tracked(pods))
+		return loop.Result{}, c.untrack(ctx, tracked(pods))
 	}
 	if wait := c.hold(key, job, pods); wait > 0 {
 		return loop.Result{After: wait}, nil
@@ -173,7 +169,7 @@ func (c *controller) proceed(ctx context.Context, key loop.Key, job *batchv1.Job
 		return p, err
 	}
 	c.remember(key, memory{pause: p.pause, checked: true, generation: job.Generation})
-	return p, c.carryOut(ctx, key, p)
+	return p, c.carryOut(ctx, p)
 }
 
 // freeOrphans removes the finalizer from pods whose Job is gone.
@@ -201,7 +197,7 @@ func (c *controller) freeOrphans(ctx context.Context, key loop.Key, job *batchv1
 		}
 		orphans = kept
 	}
-	return c.untrack(ctx, key, orphans)
+	return c.untrack(ctx, orphans)
 }
 
 // recheck reads each pod that is about to be counted from the server when this process handles a Job for the first
@@ -250,7 +246,7 @@ func (c *controller) claim(ctx context.Context, key loop.Key, job *batchv1.Job) 
 			return c.kube.BatchV1().Jobs(job.Namespace).Get(ctx, job.Name, metav1.GetOptions{})
 		},
 		Patch: func(ctx context.Context, pod *podview.Pod, patch []byte) error {
-			return c.handOver(ctx, key, pod, patch)
+			return c.handOver(ctx, pod, patch)
 		},
 	}
 	return claims.Claim(ctx, func(yield func(*podview.Pod) bool) {
@@ -270,7 +266,7 @@ func (c *controller) writeStatus(ctx context.Context, key loop.Key, p *plan) err
 		if err != nil {
 			return fmt.Errorf("write status of job %s: %w", key, err)
 		}
-		c.writes.Wrote(key, c.jobs, written.ResourceVersion)
+		loop.Wrote(ctx, c.jobs, written.ResourceVersion)
 		c.measure(p)
 	}
 	for _, n := range p.notes {
@@ -280,14 +276,14 @@ func (c *controller) writeStatus(ctx context.Context, key loop.Key, p *plan) err
 }
 
 // carryOut does what may be done once the status is written.
-func (c *controller) carryOut(ctx context.Context, key loop.Key, p *plan) error {
-	if err := c.untrack(ctx, key, p.untrack); err != nil {
+func (c *controller) carryOut(ctx context.Context, p *plan) error {
+	if err := c.untrack(ctx, p.untrack); err != nil {
 		return err
 	}
-	if err := c.remove(ctx, key, p.job, p.remove); err != nil {
+	if err := c.remove(ctx, p.job, p.remove); err != nil {
 		return err
 	}
-	return c.create(ctx, key, p)
+	return c.create(ctx, p)
 }
 
 func (c *controller) recall(key loop.Key) memory {
@@ -303,7 +299,6 @@ func (c *controller) remember(key loop.Key, m memory) {
 }
 
 func (c *controller) forget(key loop.Key) {
-	c.writes.Forget(key)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.known, key)

@@ -17,24 +17,23 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// handOver sends a patch that adopts or releases a pod. An adopted pod is counted from then on, a released one no
-// longer.
-func (c *controller) handOver(ctx context.Context, key loop.Key, pod *podview.Pod, patch []byte) error {
+// handOver sends a patch that adopts or releases a pod. An adopted pod is counted from then on, a released one no longer.
+func (c *controller) handOver(ctx context.Context, pod *podview.Pod, patch []byte) error {
 	adopted := owned.Orphan(pod)
-	if err := c.upkeep.Patch(ctx, key, pod, patch); err != nil {
+	if err := c.upkeep.Patch(ctx, pod, patch); err != nil {
 		return err
 	}
 	if !adopted {
-		return c.untrack(ctx, key, tracked([]*podview.Pod{pod}))
+		return c.untrack(ctx, tracked([]*podview.Pod{pod}))
 	}
-	return c.upkeep.Patch(ctx, key, pod, fmt.Appendf(nil, `{"metadata":{"uid":%q,"finalizers":[%q]}}`, pod.UID, finalizer))
+	return c.upkeep.Patch(ctx, pod, fmt.Appendf(nil, `{"metadata":{"uid":%q,"finalizers":[%q]}}`, pod.UID, finalizer))
 }
 
 // untrack removes the finalizer from pods.
-func (c *controller) untrack(ctx context.Context, key loop.Key, pods []*podview.Pod) error {
+func (c *controller) untrack(ctx context.Context, pods []*podview.Pod) error {
 	_, err := loop.SlowStart(ctx, len(pods), func(ctx context.Context, i int) error {
 		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"$deleteFromPrimitiveList/finalizers":[%q]}}`, pods[i].UID, finalizer)
-		err := c.upkeep.Patch(ctx, key, pods[i], patch)
+		err := c.upkeep.Patch(ctx, pods[i], patch)
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			return nil // it is gone or was replaced
 		}
@@ -44,14 +43,14 @@ func (c *controller) untrack(ctx context.Context, key loop.Key, pods []*podview.
 }
 
 // remove deletes unwanted pods. They are not counted.
-func (c *controller) remove(ctx context.Context, key loop.Key, job *batchv1.Job, pods []*podview.Pod) error {
-	if err := c.untrack(ctx, key, tracked(pods)); err != nil {
+func (c *controller) remove(ctx context.Context, job *batchv1.Job, pods []*podview.Pod) error {
+	if err := c.untrack(ctx, tracked(pods)); err != nil {
 		return err
 	}
-	return c.upkeep.Delete(ctx, key, job, pods)
+	return c.upkeep.Delete(ctx, job, pods)
 }
 
-func (c *controller) create(ctx context.Context, key loop.Key, p *plan) error {
+func (c *controller) create(ctx context.Context, p *plan) error {
 	if len(p.create) == 0 {
 		return nil
 	}
@@ -61,7 +60,7 @@ func (c *controller) create(ctx context.Context, key loop.Key, p *plan) error {
 	}
 	why := p.why()
 	_, err := loop.SlowStart(ctx, len(p.create), func(ctx context.Context, i int) error {
-		err := c.upkeep.Create(ctx, key, p.job, podFor(p.job, p.create[i], failures[p.create[i]]))
+		err := c.upkeep.Create(ctx, p.job, podFor(p.job, p.create[i], failures[p.create[i]]))
 		c.metrics.Created(why, err)
 		return err
 	})

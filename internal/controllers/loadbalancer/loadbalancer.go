@@ -71,7 +71,6 @@ type controller struct {
 	services *informer.Shared[*corev1.Service]
 	nodes    *informer.Shared[*corev1.Node]
 	slices   *informer.Shared[*discoveryv1.EndpointSlice]
-	writes   loop.Writes
 	told     map[types.UID]string // why services have no addresses, as their users know
 }
 
@@ -126,9 +125,6 @@ type front struct {
 func (f front) String() string { return fmt.Sprintf("%d/%s", f.port, f.protocol) }
 
 func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := r.writes.Settled(ctx, key); err != nil {
-		return loop.Result{}, err
-	}
 	var all []*corev1.Service
 	for s := range r.services.By(balanced, "") {
 		if ours(s) && s.DeletionTimestamp == nil {
@@ -205,7 +201,7 @@ func (r *controller) set(ctx context.Context, key loop.Key, s *corev1.Service, w
 	case err != nil:
 		return fmt.Errorf("write the addresses of service %s/%s: %w", s.Namespace, s.Name, err)
 	}
-	r.writes.Wrote(key, r.services, now.ResourceVersion)
+	loop.Wrote(ctx, r.services, now.ResourceVersion)
 	if len(want) > 0 && len(s.Status.LoadBalancer.Ingress) == 0 {
 		r.recorder.Eventf(s, corev1.EventTypeNormal, "EnsuredLoadBalancer", "Ensured load balancer")
 	}

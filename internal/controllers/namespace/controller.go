@@ -30,7 +30,6 @@ type controller struct {
 	discovery  discovery.DiscoveryInterface
 	now        func() time.Time
 	namespaces *informer.Shared[*corev1.Namespace]
-	writes     loop.Writes
 
 	mu    sync.Mutex // guards tries
 	tries map[loop.Key]int
@@ -53,9 +52,6 @@ func New(c *loop.Clients) (loop.Runner, error) {
 }
 
 func (n *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := n.writes.Settled(ctx, key); err != nil {
-		return loop.Result{}, err
-	}
 	ns, ok := n.namespaces.Lookup(key)
 	if !ok || ns.DeletionTimestamp == nil || !slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes) {
 		n.forget(key)
@@ -105,7 +101,7 @@ func (n *controller) writeStatus(ctx context.Context, key loop.Key, ns *corev1.N
 	if err != nil {
 		return fmt.Errorf("write status of namespace %s: %w", ns.Name, err)
 	}
-	n.writes.Wrote(key, n.namespaces, written.ResourceVersion)
+	loop.Wrote(ctx, n.namespaces, written.ResourceVersion)
 	return nil
 }
 
@@ -136,7 +132,6 @@ func (n *controller) pause(key loop.Key) time.Duration {
 }
 
 func (n *controller) forget(key loop.Key) {
-	n.writes.Forget(key)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.tries, key)

@@ -88,7 +88,6 @@ type controller struct {
 	nodes    *informer.Shared[*corev1.Node]
 	leases   *informer.Shared[*coordinationv1.Lease]
 	pods     *informer.Shared[*podview.Pod]
-	writes   loop.Writes
 	zones    *zones
 
 	mu    sync.Mutex // guards heard
@@ -149,9 +148,6 @@ func (n *controller) renewed(_, lease *coordinationv1.Lease) []loop.Key {
 }
 
 func (n *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := n.writes.Settled(ctx, key); err != nil {
-		return loop.Result{}, err
-	}
 	node, ok := n.nodes.Lookup(key)
 	if !ok {
 		n.forget(key)
@@ -281,7 +277,6 @@ func (n *controller) ask(ctx context.Context, node *corev1.Node) (time.Duration,
 }
 
 func (n *controller) forget(key loop.Key) {
-	n.writes.Forget(key)
 	n.zones.remove(key.Name)
 	n.mu.Lock()
 	defer n.mu.Unlock()

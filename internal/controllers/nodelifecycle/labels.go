@@ -37,6 +37,6 @@ func (n *controller) label(ctx context.Context, key loop.Key, node *corev1.Node)
 	if err != nil {
 		return fmt.Errorf("label node %s: %w", node.Name, err)
 	}
-	n.writes.Wrote(key, n.nodes, written.ResourceVersion)
+	loop.Wrote(ctx, n.nodes, written.ResourceVersion)
 	return loop.ErrBehind
 }

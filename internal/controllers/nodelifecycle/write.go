@@ -54,7 +54,7 @@ func (n *controller) giveUp(ctx context.Context, key loop.Key, node *corev1.Node
 	if err != nil {
 		return fmt.Errorf("write status of node %s: %w", node.Name, err)
 	}
-	n.writes.Wrote(key, n.nodes, written.ResourceVersion)
+	loop.Wrote(ctx, n.nodes, written.ResourceVersion)
 	if old := condition(node, corev1.NodeReady); old != nil && old.Status == corev1.ConditionTrue {
 		n.recorder.Eventf(node, corev1.EventTypeNormal, "NodeNotReady", "Node %s status is now: NodeNotReady", node.Name)
 	}
@@ -88,7 +88,7 @@ func (n *controller) taint(ctx context.Context, key loop.Key, node *corev1.Node)
 	if err != nil {
 		return 0, fmt.Errorf("taint node %s: %w", node.Name, err)
 	}
-	n.writes.Wrote(key, n.nodes, written.ResourceVersion)
+	loop.Wrote(ctx, n.nodes, written.ResourceVersion)
 	if evicts != "" && evicted(node) == "" {
 		n.options.Metrics.Evicted(zoneOf(node))
 	}

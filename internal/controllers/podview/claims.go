@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/internal/demand"
 )
 
 // byClaim finds pods by the claims that they use.
@@ -25,21 +26,10 @@ func WithClaim(pods *informer.Shared[*Pod], namespace, claim string) iter.Seq[*P
 	return pods.By(byClaim, namespace+"/"+claim)
 }
 
-// ClaimOf returns the claim of a pod's volume, or "".
-func ClaimOf(pod string, v *corev1.Volume) string {
-	switch {
-	case v.PersistentVolumeClaim != nil:
-		return v.PersistentVolumeClaim.ClaimName
-	case v.Ephemeral != nil:
-		return pod + "-" + v.Name
-	}
-	return ""
-}
-
 func (p *Pod) volumes(pod *corev1.Pod) {
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
-		if claim := ClaimOf(pod.Name, v); claim != "" {
+		if claim := demand.Claim(pod.Name, v); claim != "" {
 			p.Claims = append(p.Claims, claim)
 		}
 		p.Ephemeral = p.Ephemeral || v.Ephemeral != nil

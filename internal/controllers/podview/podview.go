@@ -97,7 +97,7 @@ func (p *Pod) ControllerUID() types.UID {
 
 // Finished reports whether the pod has succeeded or failed.
 func (p *Pod) Finished() bool {
-	return p.Phase == corev1.PodSucceeded || p.Phase == corev1.PodFailed
+	return demand.Finished(p.Phase)
 }
 
 // Terminating reports whether the pod is being deleted and has not ended yet.

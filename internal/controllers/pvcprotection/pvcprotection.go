@@ -11,12 +11,13 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/internal/controllers/internal/protection"
 	"github.com/millrace/millrace/internal/controllers/podview"
+	"github.com/millrace/millrace/internal/demand"
 	"github.com/millrace/millrace/loop"
 )
 
@@ -31,14 +32,17 @@ var Entry = loop.Entry{Name: name, Aliases: []string{"pvc-protection"}, New: New
 type controller struct {
 	kube   kubernetes.Interface
 	claims *informer.Shared[*corev1.PersistentVolumeClaim]
-	writes loop.Writes
 }
 
 // New returns the loop.
 func New(c *loop.Clients) (loop.Runner, error) {
 	p := &controller{kube: c.Kube, claims: loop.Informer(c, informer.For(c.Kube.CoreV1().PersistentVolumeClaims("")))}
+	protected := &protection.Loop[*corev1.PersistentVolumeClaim]{
+		Finalizer: finalizer, Objects: p.claims, Used: p.used,
+		Writer: loop.NewWriter(informer.ResourceOf[*corev1.PersistentVolumeClaim](c.Kube.CoreV1().RESTClient(), "persistentvolumeclaims"), p.claims, ""),
+	}
 	return &loop.Loop{
-		Name: name, Clients: c, Workers: 2, Sync: p.sync,
+		Name: name, Clients: c, Workers: 2, Sync: protected.Sync,
 		Watches: []loop.Watch{loop.Self(p.claims), loop.Changes(podview.Informer(c), p.released)},
 	}, nil
 }
@@ -59,40 +63,6 @@ func (c *controller) released(before, after *podview.Pod) []loop.Key {
 	return keys
 }
 
-// sync adds or removes a claim's finalizer.
-func (c *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := c.writes.Settled(ctx, key); err != nil {
-		return loop.Result{}, err
-	}
-	claim, ok := c.claims.Lookup(key)
-	if !ok {
-		c.writes.Forget(key)
-		return loop.Result{}, nil
-	}
-	has := slices.Contains(claim.Finalizers, finalizer)
-	if has == (claim.DeletionTimestamp == nil) {
-		return loop.Result{}, nil
-	}
-	changed := claim.DeepCopy()
-	if has {
-		if used, err := c.used(ctx, claim); used || err != nil {
-			return loop.Result{}, err
-		}
-		changed.Finalizers = slices.DeleteFunc(changed.Finalizers, func(f string) bool { return f == finalizer })
-	} else {
-		changed.Finalizers = append(changed.Finalizers, finalizer)
-	}
-	written, err := c.kube.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(ctx, changed, metav1.UpdateOptions{})
-	if apierrors.IsNotFound(err) {
-		return loop.Result{}, nil
-	}
-	if err != nil {
-		return loop.Result{}, fmt.Errorf("update the finalizers of claim %s: %w", key, err)
-	}
-	c.writes.Wrote(key, c.claims, written.ResourceVersion)
-	return loop.Result{}, nil
-}
-
 // used reports whether a scheduled pod that has not ended uses a claim.
 func (c *controller) used(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
 	pods, err := c.kube.CoreV1().Pods(claim.Namespace).List(ctx, metav1.ListOptions{})
@@ -106,14 +76,7 @@ func (c *controller) used(ctx context.Context, claim *corev1.PersistentVolumeCla
 
 // uses reports whether a pod uses a claim, by name or as an ephemeral volume.
 func uses(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
-	for i := range pod.Spec.Volumes {
-		v := &pod.Spec.Volumes[i]
-		switch {
-		case v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim.Name:
-			return true
-		case v.Ephemeral != nil && pod.Name+"-"+v.Name == claim.Name && metav1.IsControlledBy(claim, pod):
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return demand.Claim(pod.Name, &v) == claim.Name && (v.Ephemeral == nil || metav1.IsControlledBy(claim, pod))
+	})
 }

@@ -25,7 +25,6 @@ type controller struct {
 	sets   *informer.Shared[*appsv1.ReplicaSet]
 	pods   *informer.Shared[*podview.Pod]
 	upkeep upkeep.Pods
-	writes loop.Writes
 	pace   pace.Pace
 }
 
@@ -38,7 +37,7 @@ func (k Kind) New(c *loop.Clients) (loop.Runner, error) {
 		sets: owned.Index(k.Sets(c)),
 		pods: podview.Informer(c),
 	}
-	r.upkeep = upkeep.Pods{Kube: c.Kube, Recorder: c.Recorder, Cache: r.pods, Writes: &r.writes}
+	r.upkeep = upkeep.Pods{Kube: c.Kube, Recorder: c.Recorder, Cache: r.pods}
 	l := &loop.Loop{Name: k.Loop, Clients: c, Workers: 8, Sync: r.sync}
 	l.Watches = []loop.Watch{
 		loop.Self(r.sets),
@@ -49,12 +48,8 @@ func (k Kind) New(c *loop.Clients) (loop.Runner, error) {
 
 // sync handles one ReplicaSet.
 func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := r.writes.Settled(ctx, key); err != nil {
-		return loop.Result{}, err
-	}
 	rs, ok := r.sets.Lookup(key)
 	if !ok {
-		r.writes.Forget(key)
 		r.pace.Forget(key)
 		return loop.Result{}, nil
 	}
@@ -70,7 +65,7 @@ func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	r.pace.Set(key, len(pods))
 	var failure error
 	if rs.DeletionTimestamp == nil {
-		failure = r.resize(ctx, key, rs, found.active)
+		failure = r.resize(ctx, rs, found.active)
 	}
 	if err := r.writeStatus(ctx, key, rs, r.status(rs, found, failure)); err != nil {
 		return loop.Result{}, err
@@ -103,7 +98,7 @@ func (r *controller) claim(ctx context.Context, key loop.Key, rs *appsv1.Replica
 			return r.kind.Live(ctx, r.kube, rs.Namespace, rs.Name)
 		},
 		Patch: func(ctx context.Context, pod *podview.Pod, patch []byte) error {
-			return r.upkeep.Patch(ctx, key, pod, patch)
+			return r.upkeep.Patch(ctx, pod, patch)
 		},
 	}
 	return claims.Claim(ctx, func(yield func(*podview.Pod) bool) {
@@ -126,6 +121,6 @@ func (r *controller) writeStatus(ctx context.Context, key loop.Key, rs *appsv1.R
 	if err != nil {
 		return fmt.Errorf("write status of %s %s: %w", r.kind.Kind, key, err)
 	}
-	r.writes.Wrote(key, r.sets, version)
+	loop.Wrote(ctx, r.sets, version)
 	return nil
 }

@@ -18,27 +18,27 @@ import (
 const burst = 500
 
 // resize creates missing pods or deletes surplus ones.
-func (r *controller) resize(ctx context.Context, key loop.Key, rs *appsv1.ReplicaSet, active []*podview.Pod) error {
+func (r *controller) resize(ctx context.Context, rs *appsv1.ReplicaSet, active []*podview.Pod) error {
 	missing := replicas(rs) - len(active)
 	switch {
 	case missing > 0:
-		return r.create(ctx, key, rs, min(missing, burst))
+		return r.create(ctx, rs, min(missing, burst))
 	case missing < 0:
 		n := min(-missing, burst)
 		chosen := choose(active, n, r.family(rs), r.now())
 		if r.kind.Chosen != nil {
 			compareAges(chosen, active, r.now(), r.kind.Chosen)
 		}
-		return r.upkeep.Delete(ctx, key, rs, chosen)
+		return r.upkeep.Delete(ctx, rs, chosen)
 	}
 	return nil
 }
 
-func (r *controller) create(ctx context.Context, key loop.Key, rs *appsv1.ReplicaSet, n int) error {
+func (r *controller) create(ctx context.Context, rs *appsv1.ReplicaSet, n int) error {
 	template := r.podOf(rs)
 	_, err := loop.SlowStart(ctx, n, func(ctx context.Context, _ int) error {
 		fresh := *template
-		return r.upkeep.Create(ctx, key, rs, &fresh)
+		return r.upkeep.Create(ctx, rs, &fresh)
 	})
 	return err
 }

@@ -7,13 +7,11 @@ package rootca
 import (
 	"context"
 	"fmt"
-	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/loop"
@@ -54,31 +52,28 @@ func (o Options) Entry() loop.Entry {
 
 type controller struct {
 	Options
-	kube       kubernetes.Interface
 	data       map[string]string
 	namespaces *informer.Shared[*corev1.Namespace]
-	configMaps *informer.Shared[*corev1.ConfigMap]
-	writes     loop.Writes
+	writer     *loop.Writer[*corev1.ConfigMap]
 }
 
 // new returns the loop. Its keys are namespaces.
 func (o Options) new(c *loop.Clients) loop.Runner {
-	named := informer.For(c.Kube.CoreV1().ConfigMaps(""))
+	// Only ConfigMaps of this name are watched.
+	configMaps := informer.Share(c.Informers, informer.For(c.Kube.CoreV1().ConfigMaps("")), informer.Options[*corev1.ConfigMap]{
+		Name: name, Logger: c.Log, FieldSelector: "metadata.name=" + configMap, DropManagedFields: true,
+	})
 	r := &controller{
 		Options:    o,
-		kube:       c.Kube,
 		data:       map[string]string{file: string(o.Certificates)},
 		namespaces: loop.Informer(c, informer.For(c.Kube.CoreV1().Namespaces())),
-		// Only ConfigMaps of this name are watched.
-		configMaps: informer.Share(c.Informers, named, informer.Options[*corev1.ConfigMap]{
-			Name: name, Logger: c.Log, FieldSelector: "metadata.name=" + configMap, DropManagedFields: true,
-		}),
+		writer:     loop.NewWriter(informer.ResourceOf[*corev1.ConfigMap](c.Kube.CoreV1().RESTClient(), "configmaps"), configMaps, ""),
 	}
 	return &loop.Loop{
 		Name: name, Clients: c, Workers: 2, Sync: r.sync,
 		Watches: []loop.Watch{
 			loop.Self(r.namespaces),
-			loop.Mapped(r.configMaps, func(cm *corev1.ConfigMap) []loop.Key { return []loop.Key{{Name: cm.Namespace}} }),
+			loop.Mapped(configMaps, func(cm *corev1.ConfigMap) []loop.Key { return []loop.Key{{Name: cm.Namespace}} }),
 		},
 	}
 }
@@ -92,42 +87,20 @@ func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 
 // publish creates or restores the ConfigMap of a namespace.
 func (r *controller) publish(ctx context.Context, key loop.Key) error {
-	if err := r.writes.Settled(ctx, key); err != nil {
-		return err
-	}
 	ns, ok := r.namespaces.Lookup(key)
 	if !ok || ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating {
-		r.writes.Forget(key)
 		return nil
 	}
-	old, ok := r.configMaps.Get(ns.Name, configMap)
-	if ok && maps.Equal(old.Data, r.data) && len(old.BinaryData) == 0 && old.Annotations[noteKey] == noteMessage {
+	_, err := r.writer.Ensure(ctx, loop.Key{Namespace: ns.Name, Name: configMap}, func(cm *corev1.ConfigMap, _ bool) error {
+		cm.Data, cm.BinaryData = r.data, nil
+		metav1.SetMetaDataAnnotation(&cm.ObjectMeta, noteKey, noteMessage)
 		return nil
-	}
-	wanted := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: configMap, Namespace: ns.Name}}
-	if ok {
-		wanted.ObjectMeta = *old.ObjectMeta.DeepCopy()
-	}
-	wanted.Data = r.data
-	metav1.SetMetaDataAnnotation(&wanted.ObjectMeta, noteKey, noteMessage)
-	return r.write(ctx, key, wanted, ok)
-}
-
-func (r *controller) write(ctx context.Context, key loop.Key, wanted *corev1.ConfigMap, exists bool) error {
-	configMaps := r.kube.CoreV1().ConfigMaps(wanted.Namespace)
-	var written *corev1.ConfigMap
-	var err error
-	if exists {
-		written, err = configMaps.Update(ctx, wanted, metav1.UpdateOptions{})
-	} else {
-		written, err = configMaps.Create(ctx, wanted, metav1.CreateOptions{})
-	}
-	if apierrors.IsAlreadyExists(err) {
+	})
+	switch {
+	case apierrors.IsAlreadyExists(err):
 		return loop.ErrBehind // made by another process; sync again when the cache shows it
+	case err != nil:
+		return fmt.Errorf("write %s in %s: %w", configMap, ns.Name, err)
 	}
-	if err != nil {
-		return fmt.Errorf("write %s in %s: %w", configMap, wanted.Namespace, err)
-	}
-	r.writes.Wrote(key, r.configMaps, written.ResourceVersion)
 	return nil
 }

@@ -42,7 +42,6 @@ type controller struct {
 	recorder  loop.Recorder
 	ranges    *informer.Shared[*networkingv1.ServiceCIDR]
 	addresses *informer.Shared[*networkingv1.IPAddress]
-	writes    loop.Writes
 }
 
 // New returns the loop. Its keys are ServiceCIDRs.
@@ -102,12 +101,8 @@ func prefixes(c *networkingv1.ServiceCIDR) []netip.Prefix {
 }
 
 func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := r.writes.Settled(ctx, key); err != nil {
-		return loop.Result{}, err
-	}
 	c, ok := r.ranges.Lookup(key)
 	if !ok {
-		r.writes.Forget(key)
 		return loop.Result{}, nil
 	}
 	if c.DeletionTimestamp != nil {
@@ -224,7 +219,7 @@ func (r *controller) update(ctx context.Context, key loop.Key, changed *networki
 	if err != nil {
 		return fmt.Errorf("update the finalizers of service CIDR %s: %w", key.Name, err)
 	}
-	r.writes.Wrote(key, r.ranges, written.ResourceVersion)
+	loop.Wrote(ctx, r.ranges, written.ResourceVersion)
 	return nil
 }
 
@@ -239,6 +234,6 @@ func (r *controller) condition(ctx context.Context, key loop.Key, c *networkingv
 	if err != nil {
 		return fmt.Errorf("write the condition of service CIDR %s: %w", key.Name, err)
 	}
-	r.writes.Wrote(key, r.ranges, written.ResourceVersion)
+	loop.Wrote(ctx, r.ranges, written.ResourceVersion)
 	return nil
 }

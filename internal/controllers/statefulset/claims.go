@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/loop"
 )
 
 func claimName(set *appsv1.StatefulSet, template *corev1.PersistentVolumeClaim, number int) string {
@@ -82,7 +83,7 @@ func (s *state) makeClaim(ctx context.Context, template *corev1.PersistentVolume
 		s.recorder.Eventf(s.set, corev1.EventTypeWarning, "FailedCreate", "Create Claim %s for Pod %s in StatefulSet %s failed error: %s", name, podName(s.set, number), s.set.Name, err)
 		return fmt.Errorf("create claim %s/%s: %w", claim.Namespace, name, err)
 	}
-	s.writes.Wrote(s.key, s.claims, written.ResourceVersion)
+	loop.Wrote(ctx, s.claims, written.ResourceVersion)
 	s.recorder.Eventf(s.set, corev1.EventTypeNormal, "SuccessfulCreate", "Create Claim %s Pod %s in StatefulSet %s success", name, podName(s.set, number), s.set.Name)
 	return nil
 }
@@ -103,7 +104,7 @@ func (s *state) keepClaims(ctx context.Context, at slot) error {
 		if err != nil {
 			return fmt.Errorf("update the owners of claim %s: %w", informer.KeyOf(claim), err)
 		}
-		s.writes.Wrote(s.key, s.claims, written.ResourceVersion)
+		loop.Wrote(ctx, s.claims, written.ResourceVersion)
 	}
 	return nil
 }

@@ -55,7 +55,6 @@ type controller struct {
 	pods     *informer.Shared[*podview.Pod]
 	claims   *informer.Shared[*corev1.PersistentVolumeClaim]
 	history  history.History
-	writes   loop.Writes
 }
 
 func (o Options) new(c *loop.Clients) (loop.Runner, error) {
@@ -66,7 +65,7 @@ func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 		claims: loop.Informer(c, informer.For(c.Kube.CoreV1().PersistentVolumeClaims(""))),
 	}
 	k.history = history.History{
-		Kube: c.Kube, Cache: history.Informer(c), Writes: &k.writes, Kind: kind, HashLabel: "controller.kubernetes.io/hash",
+		Kube: c.Kube, Cache: history.Informer(c), Kind: kind, HashLabel: "controller.kubernetes.io/hash",
 		Live: k.live,
 	}
 	if o.Count != nil {
@@ -111,12 +110,8 @@ func (c *controller) matchingOwners(before, after *podview.Pod) []loop.Key {
 
 // sync handles one StatefulSet.
 func (c *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := c.writes.Settled(ctx, key); err != nil {
-		return loop.Result{}, err
-	}
 	set, ok := c.sets.Lookup(key)
 	if !ok {
-		c.writes.Forget(key)
 		return loop.Result{}, nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
@@ -198,6 +193,6 @@ func (c *controller) patchPod(ctx context.Context, key loop.Key, pod *podview.Po
 	if err != nil {
 		return fmt.Errorf("patch pod %s: %w", informer.KeyOf(pod), err)
 	}
-	c.writes.Wrote(key, c.pods, written.ResourceVersion)
+	loop.Wrote(ctx, c.pods, written.ResourceVersion)
 	return nil
 }

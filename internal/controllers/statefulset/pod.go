@@ -82,7 +82,7 @@ func (s *state) create(ctx context.Context, number int) error {
 	written, err := s.kube.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 	switch {
 	case err == nil:
-		s.writes.Wrote(s.key, s.pods, written.ResourceVersion)
+		loop.Wrote(ctx, s.pods, written.ResourceVersion)
 		s.recorder.Eventf(s.set, corev1.EventTypeNormal, "SuccessfulCreate", "Create Pod %s in StatefulSet %s successful", pod.Name, s.set.Name)
 		return nil
 	case apierrors.IsAlreadyExists(err):
@@ -102,7 +102,7 @@ func (s *state) taken(ctx context.Context, name string) error {
 	if !metav1.IsControlledBy(pod, s.set) {
 		return fmt.Errorf("create pod %s/%s: another pod has that name", s.set.Namespace, name)
 	}
-	s.writes.Wrote(s.key, s.pods, pod.ResourceVersion)
+	loop.Wrote(ctx, s.pods, pod.ResourceVersion)
 	return nil
 }
 
@@ -110,14 +110,14 @@ func (s *state) taken(ctx context.Context, name string) error {
 func (s *state) remove(ctx context.Context, p *podview.Pod) error {
 	err := s.kube.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(p.UID))})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it is gone or was replaced
-		loop.Removed(&s.writes, s.key, s.pods, p)
+		loop.Removed(ctx, s.pods, p)
 		return nil
 	}
 	if err != nil {
 		s.recorder.Eventf(s.set, corev1.EventTypeWarning, "FailedDelete", "Delete Pod %s in StatefulSet %s failed error: %s", p.Name, s.set.Name, err)
 		return fmt.Errorf("delete pod %s: %w", informer.KeyOf(p), err)
 	}
-	loop.Removed(&s.writes, s.key, s.pods, p)
+	loop.Removed(ctx, s.pods, p)
 	s.recorder.Eventf(s.set, corev1.EventTypeNormal, "SuccessfulDelete", "Delete Pod %s in StatefulSet %s successful", p.Name, s.set.Name)
 	return nil
 }

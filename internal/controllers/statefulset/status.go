@@ -10,6 +10,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace/millrace/internal/controllers/internal/history"
 	"github.com/millrace/millrace/loop"
 )
 
@@ -59,11 +60,8 @@ func (c *controller) writeStatus(ctx context.Context, s *state) error {
 
 // collided increments the collision count, so that the next revision gets another name.
 func (c *controller) collided(ctx context.Context, key loop.Key, set *appsv1.StatefulSet) error {
-	changed, count := *set, int32(1)
-	if set.Status.CollisionCount != nil {
-		count = *set.Status.CollisionCount + 1
-	}
-	changed.Status.CollisionCount = &count
+	changed := *set
+	changed.Status.CollisionCount = history.Collided(set.Status.CollisionCount)
 	return c.putStatus(ctx, key, &changed)
 }
 
@@ -72,6 +70,6 @@ func (c *controller) putStatus(ctx context.Context, key loop.Key, set *appsv1.St
 	if err != nil {
 		return fmt.Errorf("write status of stateful set %s: %w", key, err)
 	}
-	c.writes.Wrote(key, c.sets, written.ResourceVersion)
+	loop.Wrote(ctx, c.sets, written.ResourceVersion)
 	return nil
 }

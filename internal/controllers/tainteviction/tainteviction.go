@@ -57,7 +57,6 @@ type controller struct {
 	pods             *informer.Shared[*podview.Pod]
 	pendingEvictions pendingEvictions
 	sightings        sightings
-	writes           loop.Writes
 }
 
 // new returns the loop. Its keys are nodes.
@@ -128,12 +127,8 @@ func evicting(node *corev1.Node) []corev1.Taint {
 }
 
 func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := e.writes.Settled(ctx, key); err != nil {
-		return loop.Result{}, err
-	}
 	node, ok := e.nodes.Lookup(key)
 	if !ok {
-		e.writes.Forget(key)
 		e.sightings.date(key.Name, nil, e.now())
 		e.leave(key.Name)
 		return loop.Result{}, nil
@@ -256,12 +251,12 @@ func (e *controller) evict(ctx context.Context, key loop.Key, v verdict) error {
 	if err != nil {
 		return settled(fmt.Errorf("mark pod %s: %w", informer.KeyOf(pod), err))
 	}
-	e.writes.Wrote(key, e.pods, marked.ResourceVersion)
+	loop.Wrote(ctx, e.pods, marked.ResourceVersion)
 	err = pods.Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}})
 	if err != nil {
 		return settled(fmt.Errorf("evict pod %s: %w", informer.KeyOf(pod), err))
 	}
-	loop.Removed(&e.writes, key, e.pods, pod)
+	loop.Removed(ctx, e.pods, pod)
 	e.Evicted(e.now().Sub(v.at))
 	return nil
 }

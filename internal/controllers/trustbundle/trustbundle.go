@@ -15,8 +15,6 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/loop"
@@ -50,10 +48,9 @@ func (o Options) Entry() loop.Entry {
 
 type controller struct {
 	Options
-	kube    kubernetes.Interface
-	wanted  *certificatesv1.ClusterTrustBundle
+	wanted  string // the name of the bundle
 	bundles *informer.Shared[*certificatesv1.ClusterTrustBundle]
-	writes  loop.Writes
+	writer  *loop.Writer[*certificatesv1.ClusterTrustBundle]
 }
 
 var all = loop.Key{Name: "all"} // all bundles of the signer are handled together
@@ -62,41 +59,34 @@ func (o Options) new(c *loop.Clients) loop.Runner {
 	sum := sha256.Sum256(o.Certificates)
 	p := &controller{
 		Options: o,
-
-		kube: c.Kube,
-		wanted: &certificatesv1.ClusterTrustBundle{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s:%x", strings.ReplaceAll(signer, "/", ":"), sum[:12])},
-			Spec:       certificatesv1.ClusterTrustBundleSpec{SignerName: signer, TrustBundle: string(o.Certificates)},
-		},
+		wanted:  fmt.Sprintf("%s:%x", strings.ReplaceAll(signer, "/", ":"), sum[:12]),
 		bundles: loop.Informer(c, informer.For(c.Kube.CertificatesV1().ClusterTrustBundles()), loop.Selection{Fields: "spec.signerName=" + signer}),
 	}
+	p.writer = loop.NewWriter(informer.ResourceOf[*certificatesv1.ClusterTrustBundle](c.Kube.CertificatesV1().RESTClient(), "clustertrustbundles"), p.bundles, "")
 	return &loop.Loop{
 		Name: name, Clients: c, Sync: p.sync, Start: []loop.Key{all},
 		Watches: []loop.Watch{loop.Mapped(p.bundles, func(*certificatesv1.ClusterTrustBundle) []loop.Key { return []loop.Key{all} })},
 	}
 }
 
-func (c *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
+func (c *controller) sync(ctx context.Context, _ loop.Key) (loop.Result, error) {
 	began := time.Now()
-	err := c.keepOne(ctx, key)
+	err := c.keepOne(ctx)
 	c.Synced(err, time.Since(began))
 	return loop.Result{}, err
 }
 
 // keepOne publishes the bundle, and deletes others of the signer.
-func (c *controller) keepOne(ctx context.Context, key loop.Key) error {
-	if err := c.writes.Settled(ctx, key); err != nil {
-		return err
-	}
-	if err := c.publish(ctx, key); err != nil {
+func (c *controller) keepOne(ctx context.Context) error {
+	if err := c.publish(ctx); err != nil {
 		return err
 	}
 	var failed error
 	for b := range c.bundles.List() {
-		if b.Name == c.wanted.Name {
+		if b.Name == c.wanted {
 			continue
 		}
-		err := c.kube.CertificatesV1().ClusterTrustBundles().Delete(ctx, b.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(b.UID))})
+		err := c.writer.Delete(ctx, b)
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			failed = errors.Join(failed, fmt.Errorf("delete the trust bundle %s: %w", b.Name, err))
 		}
@@ -105,27 +95,16 @@ func (c *controller) keepOne(ctx context.Context, key loop.Key) error {
 }
 
 // publish creates or restores the bundle.
-func (c *controller) publish(ctx context.Context, key loop.Key) error {
-	bundles := c.kube.CertificatesV1().ClusterTrustBundles()
-	present, ok := c.bundles.Lookup(loop.Key{Name: c.wanted.Name})
-	var written *certificatesv1.ClusterTrustBundle
-	var err error
-	switch {
-	case !ok:
-		written, err = bundles.Create(ctx, c.wanted, metav1.CreateOptions{})
-	case present.Spec.TrustBundle != c.wanted.Spec.TrustBundle:
-		changed := present.DeepCopy()
-		changed.Spec.TrustBundle = c.wanted.Spec.TrustBundle
-		written, err = bundles.Update(ctx, changed, metav1.UpdateOptions{})
-	default:
+func (c *controller) publish(ctx context.Context) error {
+	_, err := c.writer.Ensure(ctx, loop.Key{Name: c.wanted}, func(b *certificatesv1.ClusterTrustBundle, _ bool) error {
+		b.Spec = certificatesv1.ClusterTrustBundleSpec{SignerName: signer, TrustBundle: string(c.Certificates)}
 		return nil
-	}
-	if apierrors.IsAlreadyExists(err) {
+	})
+	switch {
+	case apierrors.IsAlreadyExists(err):
 		return loop.ErrBehind // made by another process; sync again when the cache shows it
+	case err != nil:
+		return fmt.Errorf("publish the trust bundle %s: %w", c.wanted, err)
 	}
-	if err != nil {
-		return fmt.Errorf("publish the trust bundle %s: %w", c.wanted.Name, err)
-	}
-	c.writes.Wrote(key, c.bundles, written.ResourceVersion)
 	return nil
 }

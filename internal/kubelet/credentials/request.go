@@ -16,6 +16,8 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	certificatesclient "k8s.io/client-go/kubernetes/typed/certificates/v1"
+
+	"github.com/millrace/millrace/internal/sleep"
 )
 
 const (
@@ -81,7 +83,7 @@ func answer(ctx context.Context, requests certificatesclient.CertificateSigningR
 		if text != nil || err != nil {
 			return text, err
 		}
-		if !wait(ctx, pause) {
+		if !sleep.For(ctx, pause) {
 			return nil, context.Cause(ctx)
 		}
 	}

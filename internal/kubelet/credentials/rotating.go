@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/millrace/millrace/internal/sleep"
 )
 
 const (
@@ -24,7 +26,7 @@ func (r *Rotating) Ensure(ctx context.Context) error {
 			return errors.Join(context.Cause(ctx), err)
 		}
 		r.options.Logger.Warn("no certificate yet", "certificate", r.options.Name, "err", err)
-		if !wait(ctx, pause) {
+		if !sleep.For(ctx, pause) {
 			return errors.Join(context.Cause(ctx), err)
 		}
 	}
@@ -39,7 +41,7 @@ func (r *Rotating) Run(ctx context.Context) error {
 		}
 		due := renewal(r.Certificate().Leaf)
 		for r.Good() && time.Now().Before(due) {
-			if !wait(ctx, min(time.Until(due), lookEvery)) {
+			if !sleep.For(ctx, min(time.Until(due), lookEvery)) {
 				return nil
 			}
 		}
@@ -49,7 +51,7 @@ func (r *Rotating) Run(ctx context.Context) error {
 				break
 			}
 			r.options.Logger.Warn("a certificate could not be renewed", "certificate", r.options.Name, "until", r.Certificate().Leaf.NotAfter, "err", err)
-			if !wait(ctx, pause) {
+			if !sleep.For(ctx, pause) {
 				return nil
 			}
 		}
@@ -71,16 +73,4 @@ func (r *Rotating) Renew(ctx context.Context) error {
 		r.options.Exchanged()
 	}
 	return nil
-}
-
-// wait waits for d. It returns false if ctx ends first.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/millrace/millrace/internal/sleep"
 )
 
 // readEvery is how often the files are checked for changes.
@@ -55,7 +57,7 @@ func (w *Watched) Get() (*tls.Certificate, error) { return w.current.Load(), nil
 
 // Run checks the files regularly until ctx ends.
 func (w *Watched) Run(ctx context.Context) error {
-	for wait(ctx, readEvery) {
+	for sleep.For(ctx, readEvery) {
 		if err := w.read(); err != nil {
 			w.log.Warn("serving certificate cannot be read again", "err", err)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/millrace/millrace/internal/kubelet/container"
 	"github.com/millrace/millrace/internal/kubelet/worker"
+	"github.com/millrace/millrace/internal/sleep"
 )
 
 var silentLog = slog.New(slog.DiscardHandler)
@@ -57,7 +58,7 @@ func (s *scene) play(story func()) {
 	})
 	all.Go(func() {
 		for ctx.Err() == nil {
-			pause(ctx, 30*time.Second)
+			sleep.For(ctx, 30*time.Second)
 			if found, err := s.run.Pods(ctx); err == nil {
 				for i := range found {
 					s.crew.Found(&found[i])
@@ -203,7 +204,7 @@ func ended(t *testing.T, f fault, moment, way string) {
 			}
 			s.play(func() {
 				s.put("first")
-				pause(t.Context(), 20*time.Second)
+				sleep.For(t.Context(), 20*time.Second)
 				s.end(way)
 				s.expectNothing(f.within())
 			})
@@ -220,9 +221,9 @@ func TestTheEndOfAPodCancelsTheRunningStep(t *testing.T) {
 					s := newScene(t, fault{call, 1, silent})
 					s.play(func() {
 						s.put("first")
-						pause(t.Context(), 20*time.Second)
+						sleep.For(t.Context(), 20*time.Second)
 						s.end(way)
-						pause(t.Context(), 40*time.Second)
+						sleep.For(t.Context(), 40*time.Second)
 						if n := s.fake.living("first"); n > 0 {
 							t.Errorf("%d containers and sandboxes of the pod live on", n)
 						}
@@ -264,10 +265,10 @@ func TestAStopThatFailsIsRetried(t *testing.T) {
 		s := newScene(t, fault{})
 		s.play(func() {
 			s.put("first")
-			pause(t.Context(), 20*time.Second)
+			sleep.For(t.Context(), 20*time.Second)
 			s.fake.setBroken("StopContainer", true)
 			s.end("deleted")
-			pause(t.Context(), 10*time.Minute)
+			sleep.For(t.Context(), 10*time.Minute)
 			if n := s.fake.living("first"); n == 0 {
 				t.Error("it could be stopped")
 			}
@@ -291,7 +292,7 @@ func TestAPodDoesNotGetTheNodesNetworkByMistake(t *testing.T) {
 		}
 		s.play(func() {
 			s.put("first")
-			pause(t.Context(), 20*time.Second)
+			sleep.For(t.Context(), 20*time.Second)
 			if n := s.fake.living("first"); n < 3 {
 				t.Errorf("of the pod there are %d containers and sandboxes", n)
 			}

@@ -10,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/millrace/millrace/internal/kubelet/container"
+	"github.com/millrace/millrace/internal/sleep"
 )
 
 // rarely is how many polls are skipped between two comparisons while the runtime sends events.
@@ -81,7 +82,7 @@ func (p *poll) follow(ctx context.Context) {
 		if status.Code(err) == codes.Unimplemented {
 			return
 		}
-		pause(ctx, time.Second)
+		sleep.For(ctx, time.Second)
 	}
 }
 
@@ -145,13 +146,4 @@ func same(a, b map[string]container.State) bool {
 		}
 	}
 	return true
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/millrace/millrace/internal/sleep"
 	"github.com/millrace/millrace/loop"
 )
 
@@ -100,7 +101,7 @@ func (h *Heartbeats) each(ctx context.Context, writer int, do func(context.Conte
 				break
 			}
 			h.Logger.Warn("node cannot be registered; will retry", "node", h.Facts(i).Name, "err", err)
-			h.pause(ctx, delay)
+			sleep.For(ctx, delay)
 		}
 	}
 	return nil
@@ -153,7 +154,7 @@ func (h *Heartbeats) renewUntil(ctx context.Context, i int, due time.Time) bool 
 		h.Logger.Warn("lease cannot be renewed", "node", h.Facts(i).Name, "err", err)
 	}
 	for err != nil && time.Until(due) > renewAgain && ctx.Err() == nil {
-		h.pause(ctx, renewAgain)
+		sleep.For(ctx, renewAgain)
 		err = h.renew(ctx, i)
 	}
 	return err == nil
@@ -164,15 +165,6 @@ func (h *Heartbeats) tell(ctx context.Context, i int) {
 	if err := h.status(ctx, i); err != nil && ctx.Err() == nil {
 		h.nodes[i].statusAt = time.Time{}
 		h.Logger.Warn("node status cannot be written", "node", h.Facts(i).Name, "err", err)
-	}
-}
-
-func (h *Heartbeats) pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 

@@ -61,20 +61,16 @@ type publisher struct {
 	kube     kubernetes.Interface
 	services *informer.Shared[*corev1.Service]
 	slices   *informer.Shared[*discoveryv1.EndpointSlice]
-	writes   loop.Writes
 }
 
 func (r *publisher) sliceName() string { return publicName + "-" + r.Node }
 
 func (r *publisher) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
-	if err := r.writes.Settled(ctx, key); err != nil {
-		return loop.Result{}, err
-	}
 	s, ok := r.services.Lookup(key)
 	if !ok {
 		s, err := r.kube.CoreV1().Services(publicNamespace).Create(ctx, r.service(), metav1.CreateOptions{})
 		if err == nil {
-			r.writes.Wrote(key, r.services, s.ResourceVersion)
+			loop.Wrote(ctx, r.services, s.ResourceVersion)
 		}
 		return loop.Result{}, err
 	}
@@ -98,7 +94,7 @@ func (r *publisher) slice(ctx context.Context, key loop.Key) error {
 		have, err = client.Update(ctx, want, metav1.UpdateOptions{})
 	}
 	if err == nil {
-		r.writes.Wrote(key, r.slices, have.ResourceVersion)
+		loop.Wrote(ctx, r.slices, have.ResourceVersion)
 	}
 	return err
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	wire "github.com/miekg/dns"
+
+	"github.com/millrace/millrace/internal/sleep"
 )
 
 // The limits of TCP connections.
@@ -33,7 +35,7 @@ func (s *Server) serveStreams(ctx context.Context, fail context.CancelCauseFunc,
 			return
 		case err != nil:
 			s.log.Warn("a DNS connection could not be accepted", "err", err)
-			pause(ctx, time.Second)
+			sleep.For(ctx, time.Second)
 			continue
 		}
 		select {
@@ -99,12 +101,4 @@ func readMessage(r io.Reader) ([]byte, error) {
 func writeMessage(w io.Writer, message []byte) error {
 	_, err := w.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(message))), message...))
 	return err
-}
-
-// pause waits for d or the end of ctx.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
 }

@@ -39,7 +39,7 @@ func (r *resources) Describe(to chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (r *resources) Collect(to chan<- prometheus.Metric) {
 	for pod := range r.pods.List() {
-		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		if demand.Finished(pod.Status.Phase) {
 			continue
 		}
 		tell(to, requested, pod, demand.RequestList(pod))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/internal/server/registry"
 	"github.com/millrace/millrace/internal/server/watchcache"
+	"github.com/millrace/millrace/internal/sleep"
 )
 
 // retryAfter is how long Run waits before it reads all APIServices anew after a failure.
@@ -25,7 +26,7 @@ func (a *Aggregator) follow(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := a.followOnce(ctx); ctx.Err() == nil {
 			a.log.Info("API services are read again", "reason", err)
-			wait(ctx, retryAfter)
+			sleep.For(ctx, retryAfter)
 		}
 	}
 	return ctx.Err()
@@ -127,15 +128,6 @@ func (a *Aggregator) stopAll() {
 	}
 	for _, r := range a.now.Load().remotes {
 		r.connections.close()
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
 	}
 }
 

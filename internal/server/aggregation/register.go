@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/internal/server/registry"
 	"github.com/millrace/millrace/internal/server/resource"
 	"github.com/millrace/millrace/internal/server/store"
+	"github.com/millrace/millrace/internal/sleep"
 )
 
 // managed is the label of APIServices that the server looks after: since its start, or always.
@@ -136,7 +137,7 @@ func (a *Aggregator) KeepRegistered(ctx context.Context) error {
 		wake := a.o.Registry.Catalogue.Changed()
 		if err := a.registerCustom(ctx, storage, seen); err != nil && ctx.Err() == nil {
 			a.log.Warn("API services of custom resources could not be kept", "error", err)
-			wait(ctx, retryAfter)
+			sleep.For(ctx, retryAfter)
 			continue
 		}
 		select {
@@ -144,7 +145,7 @@ func (a *Aggregator) KeepRegistered(ctx context.Context) error {
 		case <-a.changed:
 		case <-ctx.Done():
 		}
-		wait(ctx, gather)
+		sleep.For(ctx, gather)
 	}
 	return ctx.Err()
 }

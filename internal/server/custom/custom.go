@@ -117,15 +117,3 @@ func (d *Definitions) decodeBrief(ctx context.Context, value []byte, rev store.R
 
 // retryAfter is how long is waited before something that failed is tried again.
 const retryAfter = time.Second
-
-// sleep waits, and tells whether the context still lives.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

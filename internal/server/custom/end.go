@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace/internal/server/registry"
+	"github.com/millrace/millrace/internal/sleep"
 )
 
 // endPage is how many objects are deleted at a time.
@@ -91,7 +92,7 @@ func (d *Definitions) deleteAll(ctx context.Context, served *definition) error {
 		if err != nil || len(rest.Objects) == 0 {
 			return err
 		}
-		if !sleep(ctx, retryAfter) {
+		if !sleep.For(ctx, retryAfter) {
 			return context.Cause(ctx)
 		}
 	}

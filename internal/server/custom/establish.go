@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/internal/server/registry"
 	"github.com/millrace/millrace/internal/server/resource"
 	"github.com/millrace/millrace/internal/server/store"
+	"github.com/millrace/millrace/internal/sleep"
 )
 
 // settle brings the conditions of definitions up to date. What it returns is closed when there is more to do.
@@ -45,7 +46,7 @@ func (d *Definitions) next() (name string, more <-chan struct{}) {
 // later has a definition looked at again after a while.
 func (d *Definitions) later(ctx context.Context, name string) {
 	d.ending.Go(func() {
-		if !sleep(ctx, retryAfter) {
+		if !sleep.For(ctx, retryAfter) {
 			return
 		}
 		d.mu.Lock()

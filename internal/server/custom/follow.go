@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/internal/server/registry"
 	"github.com/millrace/millrace/internal/server/watchcache"
+	"github.com/millrace/millrace/internal/sleep"
 )
 
 // Run follows the definitions until ctx ends.
@@ -20,7 +21,7 @@ func (d *Definitions) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		wake, err := d.read(ctx)
 		if err != nil {
-			if !sleep(ctx, retryAfter) {
+			if !sleep.For(ctx, retryAfter) {
 				break
 			}
 			continue

@@ -3,6 +3,8 @@ package custom
 import (
 	"context"
 	"time"
+
+	"github.com/millrace/millrace/internal/sleep"
 )
 
 // restEvery is how often schemas are looked at: one that was not used between two looks is dropped.
@@ -10,7 +12,7 @@ const restEvery = 10 * time.Minute
 
 // rest drops the compiled schemas that nobody uses, until ctx ends.
 func (d *Definitions) rest(ctx context.Context) {
-	for sleep(ctx, restEvery) {
+	for sleep.For(ctx, restEvery) {
 		d.restOnce()
 	}
 }

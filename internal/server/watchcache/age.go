@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/server/store"
+	"github.com/millrace/millrace/internal/sleep"
 )
 
 // Histories are bounded by age as well: after a burst of changes, a quiet server gives the memory back. Of a kind
@@ -35,7 +36,7 @@ func (a *ages) look(rev store.Revision, n int) store.Revision {
 
 // age forgets old events until ctx ends.
 func (c *Cache) age(ctx context.Context) {
-	for sleep(ctx, ageInterval) {
+	for sleep.For(ctx, ageInterval) {
 		for _, k := range c.Kinds() {
 			k.forgetOld(max(1, int(c.options.WindowAge/ageInterval)))
 		}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/s2"
+
+	"github.com/millrace/millrace/internal/sleep"
 )
 
 // Values that were not read lately are packed: they are kept as the difference from a similar value. Objects of a kind
@@ -67,7 +69,7 @@ const (
 
 // packAll packs values until ctx ends.
 func (c *Cache) packAll(ctx context.Context) {
-	for sleep(ctx, packInterval) {
+	for sleep.For(ctx, packInterval) {
 		for _, k := range c.Kinds() {
 			k.pack(ctx)
 		}
@@ -95,7 +97,7 @@ func (k *Kind) pack(ctx context.Context) {
 			if !p.pack(o, newest) {
 				continue
 			}
-			if worked++; worked%packStep == 0 && !sleep(ctx, packGap) {
+			if worked++; worked%packStep == 0 && !sleep.For(ctx, packGap) {
 				return
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/server/store"
+	"github.com/millrace/millrace/internal/sleep"
 )
 
 // formInterval is how often unused forms are dropped. A form is dropped once it was not used for one to two times that.
@@ -26,7 +27,7 @@ func (c *Cache) Run(ctx context.Context) error {
 	ends, cancel := context.WithCancel(ctx)
 	defer cancel()
 	keeping.Go(func() {
-		for sleep(ends, formInterval) {
+		for sleep.For(ends, formInterval) {
 			c.forms.dropUnused()
 		}
 	})
@@ -49,7 +50,7 @@ func (c *Cache) Run(ctx context.Context) error {
 		}
 		wait := c.options.Backoff(failures)
 		c.log.Warn("lost the store's log", slog.Any("err", err), slog.Duration("retry", wait))
-		if !sleep(ctx, wait) {
+		if !sleep.For(ctx, wait) {
 			return context.Cause(ctx)
 		}
 		lost = err
@@ -104,7 +105,7 @@ const quiet = 10 * time.Second
 
 // listen asks the store for its revision whenever the log was quiet, until ctx ends.
 func (c *Cache) listen(ctx context.Context) {
-	for before := int64(-1); sleep(ctx, quiet); {
+	for before := int64(-1); sleep.For(ctx, quiet); {
 		now := c.batches.Load()
 		if now == before && c.Ready() && c.Lost() == nil {
 			if _, err := c.Newest(ctx); err != nil && ctx.Err() == nil {
@@ -124,7 +125,7 @@ func (c *Cache) fillAdded(ctx context.Context) {
 		if err := c.fillNew(ctx); err != nil && ctx.Err() == nil {
 			failures++
 			c.log.Warn("could not fill a new kind", slog.Any("err", err))
-			sleep(ctx, c.options.Backoff(failures))
+			sleep.For(ctx, c.options.Backoff(failures))
 			continue
 		}
 		failures = 0
@@ -194,16 +195,4 @@ func (k *Kind) finishAndWake(end *link) {
 	var sleepers []chan struct{}
 	k.finish(end, &sleepers)
 	wakeAll(sleepers)
-}
-
-// sleep reports whether it slept for the whole time.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

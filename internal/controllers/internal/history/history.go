@@ -35,10 +35,9 @@ import (
 
 // History maintains the revisions for all owners of one kind. All fields are required.
 type History struct {
-	Kube   kubernetes.Interface
-	Cache  *informer.Shared[*appsv1.ControllerRevision] // made by [Informer]
-	Writes *loop.Writes                                 // the loop's Writes, by the owners' keys
-	Kind   schema.GroupVersionKind                      // the owners' kind
+	Kube  kubernetes.Interface
+	Cache *informer.Shared[*appsv1.ControllerRevision] // made by [Informer]
+	Kind  schema.GroupVersionKind                      // the owners' kind
 	// HashLabel is the label with the hash of the template.
 	HashLabel string
 	// Live reads an owner from the API.
@@ -56,6 +55,14 @@ type Owner struct {
 // ErrCollision means that a revision of another template has the name. The owner's collision count must be increased.
 var ErrCollision = errors.New("a revision of another template has the name of the new one")
 
+// Collided returns the collision count after [ErrCollision].
+func Collided(count *int32) *int32 {
+	if count == nil {
+		return new(int32(1))
+	}
+	return new(*count + 1)
+}
+
 // Informer returns the shared informer of revisions.
 func Informer(c *loop.Clients) *informer.Shared[*appsv1.ControllerRevision] {
 	return owned.Index(loop.Informer(c, informer.For(c.Kube.AppsV1().ControllerRevisions(""))))
@@ -70,7 +77,7 @@ func (h *History) Claim(ctx context.Context, owner Owner, selector labels.Select
 		},
 		Patch: func(ctx context.Context, r *appsv1.ControllerRevision, patch []byte) error {
 			written, err := h.Kube.AppsV1().ControllerRevisions(r.Namespace).Patch(ctx, r.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
-			return h.wrote(owner, written, err, "patch")
+			return h.wrote(ctx, owner, written, err, "patch")
 		},
 	}
 	all, err := claims.Claim(ctx, owned.Candidates(h.Cache, owner, selector))
@@ -105,7 +112,7 @@ func (h *History) Current(ctx context.Context, owner Owner, all []*appsv1.Contro
 		raised := found.DeepCopy()
 		raised.Revision = highest + 1
 		written, failure := h.Kube.AppsV1().ControllerRevisions(raised.Namespace).Update(ctx, raised, metav1.UpdateOptions{})
-		if err = h.wrote(owner, written, failure, "raise"); err == nil {
+		if err = h.wrote(ctx, owner, written, failure, "raise"); err == nil {
 			all = slices.Clone(all)
 			all[slices.Index(all, found)] = written
 			found = written
@@ -123,7 +130,7 @@ func (h *History) create(ctx context.Context, owner Owner, number int64) (*appsv
 	revisions := h.Kube.AppsV1().ControllerRevisions(fresh.Namespace)
 	written, err := revisions.Create(ctx, fresh, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
-		return written, h.wrote(owner, written, err, "create")
+		return written, h.wrote(ctx, owner, written, err, "create")
 	}
 	taken, err := revisions.Get(ctx, fresh.Name, metav1.GetOptions{})
 	if err != nil {
@@ -131,7 +138,7 @@ func (h *History) create(ctx context.Context, owner Owner, number int64) (*appsv
 	}
 	template, err := Template(taken)
 	if err == nil && metav1.IsControlledBy(taken, owner) && apiequality.Semantic.DeepEqual(template, owner.Template) {
-		return taken, h.wrote(owner, taken, nil, "find")
+		return taken, h.wrote(ctx, owner, taken, nil, "find")
 	}
 	return nil, ErrCollision
 }
@@ -175,16 +182,16 @@ func (h *History) Truncate(ctx context.Context, owner Owner, all []*appsv1.Contr
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete the revision %s: %w", informer.KeyOf(r), err)
 		}
-		loop.Removed(h.Writes, owner.Key, h.Cache, r)
+		loop.Removed(ctx, h.Cache, r)
 	}
 	return nil
 }
 
-func (h *History) wrote(owner Owner, r *appsv1.ControllerRevision, err error, what string) error {
+func (h *History) wrote(ctx context.Context, owner Owner, r *appsv1.ControllerRevision, err error, what string) error {
 	if err != nil {
 		return fmt.Errorf("%s a revision of %s: %w", what, owner.Key, err)
 	}
-	h.Writes.Wrote(owner.Key, h.Cache, r.ResourceVersion)
+	loop.Wrote(ctx, h.Cache, r.ResourceVersion)
 	return nil
 }
 

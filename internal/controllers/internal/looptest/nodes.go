@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace/internal/controllers/podview"
+	"github.com/millrace/millrace/internal/demand"
 )
 
 // Nodes acts as scheduler and kubelets: pods get one of Count nodes, run, become ready unless Unready says otherwise,
@@ -92,7 +93,7 @@ func (n *Nodes) end(ctx context.Context, pod *corev1.Pod) {
 		return
 	}
 	pods := n.Server.Kube.CoreV1().Pods(pod.Namespace)
-	if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+	if !demand.Finished(pod.Status.Phase) {
 		ended := pod.DeepCopy()
 		ended.Status.Phase = corev1.PodFailed
 		_, _ = pods.UpdateStatus(ctx, ended, metav1.UpdateOptions{})

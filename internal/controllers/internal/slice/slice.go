@@ -102,28 +102,28 @@ func (p *Plan) Stamp(trigger time.Time) {
 }
 
 // Apply creates and updates before it deletes, so that no endpoint is missing in between.
-func (p *Plan) Apply(ctx context.Context, kube kubernetes.Interface, key loop.Key, writes *loop.Writes, cache *informer.Shared[*discoveryv1.EndpointSlice]) error {
+func (p *Plan) Apply(ctx context.Context, kube kubernetes.Interface, key loop.Key, cache *informer.Shared[*discoveryv1.EndpointSlice]) error {
 	slices := kube.DiscoveryV1().EndpointSlices(key.Namespace)
 	for _, slice := range p.Create {
 		written, err := slices.Create(ctx, slice, metav1.CreateOptions{})
 		if err != nil {
 			return fmt.Errorf("failed to create EndpointSlice for Service %s: %w", key, err)
 		}
-		writes.Wrote(key, cache, written.ResourceVersion)
+		loop.Wrote(ctx, cache, written.ResourceVersion)
 	}
 	for _, slice := range p.Update {
 		written, err := slices.Update(ctx, slice, metav1.UpdateOptions{})
 		if err != nil {
 			return fmt.Errorf("failed to update %s EndpointSlice for Service %s: %w", slice.Name, key, err)
 		}
-		writes.Wrote(key, cache, written.ResourceVersion)
+		loop.Wrote(ctx, cache, written.ResourceVersion)
 	}
 	for _, slice := range p.Delete {
 		err := slices.Delete(ctx, slice.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &slice.UID}})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("failed to delete %s EndpointSlice for Service %s: %w", slice.Name, key, err)
 		}
-		loop.Removed(writes, key, cache, slice)
+		loop.Removed(ctx, cache, slice)
 	}
 	return nil
 }

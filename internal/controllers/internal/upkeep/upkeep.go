@@ -25,26 +25,25 @@ type Pods struct {
 	Kube     kubernetes.Interface
 	Recorder loop.Recorder
 	Cache    *informer.Shared[*podview.Pod]
-	Writes   *loop.Writes // the loop's Writes, by the owners' keys
 }
 
 // Create creates a pod of owner.
-func (p *Pods) Create(ctx context.Context, key loop.Key, owner runtime.Object, pod *corev1.Pod) error {
+func (p *Pods) Create(ctx context.Context, owner runtime.Object, pod *corev1.Pod) error {
 	written, err := p.Kube.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 	if err != nil {
-		return p.notCreated(ctx, key, owner, err)
+		return p.notCreated(ctx, owner, pod.Namespace, err)
 	}
-	p.Writes.Wrote(key, p.Cache, written.ResourceVersion)
+	loop.Wrote(ctx, p.Cache, written.ResourceVersion)
 	p.Recorder.Eventf(owner, corev1.EventTypeNormal, "SuccessfulCreate", "Created pod: %v", written.Name)
 	return nil
 }
 
-func (p *Pods) notCreated(ctx context.Context, key loop.Key, owner runtime.Object, err error) error {
+func (p *Pods) notCreated(ctx context.Context, owner runtime.Object, namespace string, err error) error {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return err
 	}
 	if unsure(err) {
-		p.catchUp(ctx, key)
+		p.catchUp(ctx, namespace)
 	}
 	p.Recorder.Eventf(owner, corev1.EventTypeWarning, "FailedCreate", "Error creating: %v", err)
 	return err
@@ -56,17 +55,16 @@ func unsure(err error) bool {
 	return !errors.As(err, &answer) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
 }
 
-// catchUp delays the next sync until the cache shows everything up to now, so that a pod whose creation got no answer
-// is counted.
-func (p *Pods) catchUp(ctx context.Context, key loop.Key) {
-	now, err := p.Kube.CoreV1().Pods(key.Namespace).List(ctx, metav1.ListOptions{Limit: 1})
+// catchUp delays the next sync until the cache shows everything up to now, so that a pod whose creation got no answer is counted.
+func (p *Pods) catchUp(ctx context.Context, namespace string) {
+	now, err := p.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{Limit: 1})
 	if err == nil {
-		p.Writes.Wrote(key, p.Cache, now.ResourceVersion)
+		loop.Wrote(ctx, p.Cache, now.ResourceVersion)
 	}
 }
 
 // Delete deletes pods of owner. A pod that is gone or was replaced is no error.
-func (p *Pods) Delete(ctx context.Context, key loop.Key, owner runtime.Object, pods []*podview.Pod) error {
+func (p *Pods) Delete(ctx context.Context, owner runtime.Object, pods []*podview.Pod) error {
 	_, err := loop.SlowStart(ctx, len(pods), func(ctx context.Context, i int) error {
 		pod := pods[i]
 		err := p.Kube.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
@@ -76,7 +74,7 @@ func (p *Pods) Delete(ctx context.Context, key loop.Key, owner runtime.Object, p
 			p.Recorder.Eventf(owner, corev1.EventTypeWarning, "FailedDelete", "Error deleting: %v", err)
 			return err
 		}
-		loop.Removed(p.Writes, key, p.Cache, pod)
+		loop.Removed(ctx, p.Cache, pod)
 		if err == nil {
 			p.Recorder.Eventf(owner, corev1.EventTypeNormal, "SuccessfulDelete", "Deleted pod: %v", pod.Name)
 		}
@@ -86,11 +84,11 @@ func (p *Pods) Delete(ctx context.Context, key loop.Key, owner runtime.Object, p
 }
 
 // Patch applies a strategic merge patch to a pod.
-func (p *Pods) Patch(ctx context.Context, key loop.Key, pod *podview.Pod, patch []byte) error {
+func (p *Pods) Patch(ctx context.Context, pod *podview.Pod, patch []byte) error {
 	written, err := p.Kube.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		return fmt.Errorf("patch pod %s: %w", informer.KeyOf(pod), err)
 	}
-	p.Writes.Wrote(key, p.Cache, written.ResourceVersion)
+	loop.Wrote(ctx, p.Cache, written.ResourceVersion)
 	return nil
 }

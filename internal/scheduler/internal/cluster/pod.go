@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace/millrace/internal/demand"
 )
 
 // Key is the namespace and name of a pod.
@@ -56,7 +58,7 @@ func (in *Interner) Pod(pod *corev1.Pod) *Pod {
 		SchedulerName:   pod.Spec.SchedulerName,
 		Created:         pod.CreationTimestamp.Time,
 		Terminating:     pod.DeletionTimestamp != nil,
-		Finished:        pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
+		Finished:        demand.Finished(pod.Status.Phase),
 	}
 	if p.SchedulerName == "" {
 		p.SchedulerName = corev1.DefaultSchedulerName

@@ -9,6 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/millrace/millrace/internal/demand"
 	"github.com/millrace/millrace/internal/server/auth"
 	"github.com/millrace/millrace/internal/server/registry"
 	"github.com/millrace/millrace/internal/server/resource"
@@ -63,15 +64,11 @@ func (n *restriction) asksFor(ctx context.Context, p *corev1.Pod, audience strin
 
 // driverOf is the CSI driver of a volume, or empty.
 func (n *restriction) driverOf(ctx context.Context, p *corev1.Pod, v *corev1.Volume) (string, error) {
-	claimed := ""
-	switch {
-	case v.CSI != nil:
+	if v.CSI != nil {
 		return v.CSI.Driver, nil
-	case v.Ephemeral != nil:
-		claimed = p.Name + "-" + v.Name
-	case v.PersistentVolumeClaim != nil:
-		claimed = v.PersistentVolumeClaim.ClaimName
-	default:
+	}
+	claimed := demand.Claim(p.Name, v)
+	if claimed == "" {
 		return "", nil
 	}
 	pvc, err := read[*corev1.PersistentVolumeClaim](ctx, &n.cluster, schema.GroupResource{Resource: "persistentvolumeclaims"}, p.Namespace, claimed)

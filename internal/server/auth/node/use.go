@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace/millrace/internal/demand"
 	"github.com/millrace/millrace/internal/server/store"
 )
 
@@ -91,10 +92,8 @@ func (u *podUse) volume(p *corev1.Pod, v *corev1.Volume) {
 		u.add(secret, v.Secret.SecretName)
 	case v.ConfigMap != nil:
 		u.add(configMap, v.ConfigMap.Name)
-	case v.PersistentVolumeClaim != nil:
-		u.add(claim, v.PersistentVolumeClaim.ClaimName)
-	case v.Ephemeral != nil:
-		u.add(claim, p.Name+"-"+v.Name)
+	case v.PersistentVolumeClaim != nil, v.Ephemeral != nil:
+		u.add(claim, demand.Claim(p.Name, v))
 	case v.Projected != nil:
 		for _, s := range v.Projected.Sources {
 			if s.Secret != nil {

@@ -5,6 +5,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/millrace/millrace/internal/demand"
 	"github.com/millrace/millrace/internal/server/resource"
 	"github.com/millrace/millrace/internal/server/resource/podspec"
 )
@@ -81,5 +82,5 @@ func podGrace(p *corev1.Pod, requested *int64) (int64, bool) {
 }
 
 func podEnded(p *corev1.Pod) bool {
-	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	return demand.Finished(p.Status.Phase)
 }

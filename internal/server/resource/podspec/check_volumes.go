@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/millrace/millrace/internal/demand"
 	"github.com/millrace/millrace/internal/server/resource/check"
 )
 
@@ -232,7 +233,7 @@ func (x *examiner) lateVolumes(v *corev1.Volume, p fieldPath, one *choice) {
 			x.ephemeralVolume(c, s.Ephemeral)
 		}
 		if x.meta != nil && x.meta.Name != "" && v.Name != "" {
-			claim := x.meta.Name + "-" + v.Name
+			claim := demand.EphemeralClaim(x.meta.Name, v.Name)
 			for _, m := range subdomain(claim) {
 				x.invalid(p.child("name"), v.Name, fmt.Sprintf("PVC name %q: %v", claim, m))
 			}
