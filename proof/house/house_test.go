@@ -43,7 +43,7 @@ var arrows = map[string][]string{
 	"server/endpoints":   {"server/store"},
 	"server/connections": {"server/apiserver", "server/auth", "server/registry", "server/resource"},
 	"server/actions":     {"server/apiserver", "server/auth", "server/registry", "server/resource"},
-	"server/aggregation": {"server/apiserver", "server/auth", "server/registry", "server/resource", "server/store", "server/watchcache", "internal"},
+	"server/aggregation": {"server/services", "server/apiserver", "server/auth", "server/registry", "server/resource", "server/store", "server/watchcache", "internal"},
 	"server/apiserver":   {"server/audit", "server/auth", "server/fairness", "server/registry", "server/resource", "server/store", "server/watchcache", "server/wire", "internal"},
 	"server/admission":   {"demand", "server/webhook", "server/auth", "server/registry", "server/resource", "server/store", "server/watchcache", "internal"},
 	"server/fairness":    {"server/auth", "server/registry", "server/resource"},
