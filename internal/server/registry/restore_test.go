@@ -9,13 +9,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/millrace/millrace/internal/server/store"
 	"github.com/millrace/millrace/internal/server/store/memory"
 )
 
 func TestAfterARestoreNothingWaitsForWhatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var restored store.Store = memory.New(memory.Options{})
+		restored := memory.New(memory.Options{})
 		defer restored.Close()
 		w := newWorld(t, 0)
 		w.create(20)
@@ -24,7 +23,7 @@ func TestAfterARestoreNothingWaitsForWhatIsGone(t *testing.T) {
 		}
 		before := w.maps.Wrote()
 		synctest.Wait()
-		w.inner.now.Store(&restored) // the watch on the former store stays, and is silent
+		w.inner.Restore(restored) // the watch on the former store stays, and is silent
 		if _, err := restored.Create(t.Context(), w.maps.key("default", "kept"), []byte(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"kept","namespace":"default"}}`), 0); err != nil {
 			t.Fatal(err)
 		}

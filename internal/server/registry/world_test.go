@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/millrace/millrace/internal/server/resource"
 	"github.com/millrace/millrace/internal/server/resource/builtin"
@@ -22,7 +21,7 @@ import (
 // world is a registry of all kinds on a store in memory.
 type world struct {
 	t     *testing.T
-	inner restorable
+	inner *storetest.Restorable
 	store *watched
 	cache *watchcache.Cache
 	maps  *Storage // of config maps
@@ -41,53 +40,6 @@ func (w *watched) List(ctx context.Context, prefix string, o store.ListOptions) 
 	w.largest.Store(max(w.largest.Load(), int64(len(page.Entries))))
 	return page, err
 }
-
-// restorable is a store that another can take the place of. Watches that run stay on the former.
-type restorable struct {
-	now *atomic.Pointer[store.Store]
-}
-
-func newRestorable(s store.Store) restorable {
-	r := restorable{new(atomic.Pointer[store.Store])}
-	r.now.Store(&s)
-	return r
-}
-
-func (r restorable) Create(ctx context.Context, key string, value []byte, ttl time.Duration, conditions ...store.Condition) (store.Revision, error) {
-	return (*r.now.Load()).Create(ctx, key, value, ttl, conditions...)
-}
-
-func (r restorable) Get(ctx context.Context, key string, o store.GetOptions) (store.Entry, error) {
-	return (*r.now.Load()).Get(ctx, key, o)
-}
-
-func (r restorable) List(ctx context.Context, prefix string, o store.ListOptions) (store.Page, error) {
-	return (*r.now.Load()).List(ctx, prefix, o)
-}
-
-func (r restorable) Update(ctx context.Context, key string, value []byte, expect store.Revision, ttl time.Duration) (store.Revision, error) {
-	return (*r.now.Load()).Update(ctx, key, value, expect, ttl)
-}
-
-func (r restorable) Delete(ctx context.Context, key string, expect store.Revision) (store.Revision, error) {
-	return (*r.now.Load()).Delete(ctx, key, expect)
-}
-
-func (r restorable) Watch(ctx context.Context, prefix string, after store.Revision, sink func(store.Batch) error) error {
-	return (*r.now.Load()).Watch(ctx, prefix, after, sink)
-}
-
-func (r restorable) Revision(ctx context.Context) (store.Revision, error) {
-	return (*r.now.Load()).Revision(ctx)
-}
-
-func (r restorable) Compact(ctx context.Context, rev store.Revision) error {
-	return (*r.now.Load()).Compact(ctx, rev)
-}
-
-func (r restorable) Size(ctx context.Context) (int64, error) { return (*r.now.Load()).Size(ctx) }
-func (r restorable) Writable() error                         { return (*r.now.Load()).Writable() }
-func (r restorable) Close() error                            { return (*r.now.Load()).Close() }
 
 // lock is a Transformer that cannot read values that begin with "broken".
 type lock struct{}
@@ -114,7 +66,7 @@ func (w *world) again() *world { return openWorld(w.t, w.inner, 0) }
 
 func openWorld(t *testing.T, inner store.Store, window int, uncached ...string) *world {
 	t.Helper()
-	w := &world{t: t, inner: newRestorable(inner)}
+	w := &world{t: t, inner: storetest.NewRestorable(inner)}
 	w.store = &watched{LateLog: storetest.NewLateLog(store.Transform(w.inner, lock{}))}
 	w.cache = watchcache.New(w.store, watchcache.Options{WindowEvents: window})
 	catalogue, err := resource.NewCatalogue(builtin.Kinds()...)

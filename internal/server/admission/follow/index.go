@@ -134,6 +134,9 @@ func (x *Index[S]) renew(ctx context.Context, storages []*registry.Storage) (S, 
 	if s := x.now.Load(); s != nil && !s.changed() {
 		return s.made, nil // somebody else was here before
 	}
+	if x.interruptedLocked() {
+		x.decoded = nil // the same revision may stand for another object now
+	}
 	x.closeLocked()
 	if x.closed {
 		var none S
@@ -186,6 +189,20 @@ func (x *Index[S]) readLocked(ctx context.Context, storage *registry.Storage, s 
 	}
 	w.Initial = nil
 	return out, nil
+}
+
+// interruptedLocked says whether a watch has ended. What happened since is not known: the store may have gone back to
+// an older state.
+func (x *Index[S]) interruptedLocked() bool {
+	for _, w := range x.watches {
+		for ok := true; ok; {
+			var err error
+			if _, ok, err = w.Next(); err != nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (x *Index[S]) closeLocked() {
