@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/util/watchlist"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/internal/quiet"
 	"github.com/millrace/millrace/queue"
 )
 
@@ -74,7 +75,7 @@ func NewClients(config *rest.Config, log *slog.Logger) (*Clients, error) {
 		return nil, err
 	}
 	c.share()
-	c.Log = slog.New(outageHandler{log.Handler()})
+	c.Log = slog.New(quiet.Handler{Handler: log.Handler(), Lower: causedByOutage})
 	c.Events.log = c.Log
 	return c, nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // outage logs once that the API server cannot be reached, and once that it can be again. Errors in between are logged
-// at level Debug: see outageHandler.
+// at level Debug: see causedByOutage.
 type outage struct {
 	log *slog.Logger
 	now func() time.Time
@@ -75,29 +75,7 @@ func (u *unreachable) Timeout() bool {
 	return errors.As(u.error, &slow) && slow.Timeout()
 }
 
-// outageHandler is a slog.Handler that lowers records to level Debug if they were caused by an unreachable API server.
-type outageHandler struct{ slog.Handler }
-
-// Handle implements slog.Handler.
-func (o outageHandler) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level > slog.LevelDebug && causedByOutage(r) {
-		if r.Level = slog.LevelDebug; !o.Enabled(ctx, r.Level) {
-			return nil
-		}
-	}
-	return o.Handler.Handle(ctx, r)
-}
-
-// WithAttrs implements slog.Handler.
-func (o outageHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return outageHandler{o.Handler.WithAttrs(attrs)}
-}
-
-// WithGroup implements slog.Handler.
-func (o outageHandler) WithGroup(name string) slog.Handler {
-	return outageHandler{o.Handler.WithGroup(name)}
-}
-
+// causedByOutage reports whether a record tells of an unreachable API server.
 func causedByOutage(r slog.Record) (found bool) {
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Value.Kind() != slog.KindAny {

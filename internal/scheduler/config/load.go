@@ -1,24 +1,17 @@
 package config
 
 import (
-	"fmt"
 	"os"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	configv1 "k8s.io/kube-scheduler/config/v1"
+
+	"github.com/millrace/millrace/internal/strictfile"
 )
 
 // File is a configuration, complete with defaults.
 type File = configv1.KubeSchedulerConfiguration
 
-var codecs = func() serializer.CodecFactory {
-	scheme := runtime.NewScheme()
-	if err := configv1.AddToScheme(scheme); err != nil {
-		panic("config: " + err.Error())
-	}
-	return serializer.NewCodecFactory(scheme, serializer.EnableStrict)
-}()
+var format = strictfile.New(configv1.SchemeGroupVersion, configv1.AddToScheme)
 
 // Default returns the configuration without a file.
 func Default() *File {
@@ -38,15 +31,10 @@ func Load(path string) (*File, error) {
 
 // Parse parses a configuration in YAML or JSON, sets defaults and validates it.
 func Parse(data []byte) (*File, error) {
-	object, kind, err := codecs.UniversalDecoder(configv1.SchemeGroupVersion).Decode(data, nil, nil)
+	file, err := strictfile.Parse[File](format, "KubeSchedulerConfiguration", data)
 	if err != nil {
 		return nil, err
 	}
-	file, ok := object.(*File)
-	if !ok {
-		return nil, fmt.Errorf("couldn't decode as KubeSchedulerConfiguration, got %s: ", kind)
-	}
-	file.SetGroupVersionKind(*kind)
 	setDefaults(file)
 	if err := validate(file); err != nil {
 		return nil, err

@@ -50,7 +50,7 @@ func (l *Log) Logger(w io.Writer) (*slog.Logger, error) {
 	default:
 		return nil, fmt.Errorf("--logging-format %q is neither text nor json", l.Format)
 	}
-	klog.SetSlogLogger(slog.New(libraryHandler{log.Handler()})) // Kubernetes' libraries log through klog
+	klog.SetSlogLogger(slog.New(libraryLog(log.Handler()))) // Kubernetes' libraries log through klog
 	return log, nil
 }
 

@@ -7,24 +7,17 @@
 package config
 
 import (
-	"fmt"
 	"os"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/kube-proxy/config/v1alpha1"
+
+	"github.com/millrace/millrace/internal/strictfile"
 )
 
 // File is a configuration, complete with defaults.
 type File = v1alpha1.KubeProxyConfiguration
 
-var codecs = func() serializer.CodecFactory {
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		panic("config: " + err.Error())
-	}
-	return serializer.NewCodecFactory(scheme, serializer.EnableStrict)
-}()
+var format = strictfile.New(v1alpha1.SchemeGroupVersion, v1alpha1.AddToScheme)
 
 // Default returns the configuration without a file.
 func Default() *File {
@@ -44,15 +37,10 @@ func Load(path string) (*File, error) {
 
 // Parse parses a configuration in YAML or JSON and sets defaults.
 func Parse(data []byte) (*File, error) {
-	object, kind, err := codecs.UniversalDecoder(v1alpha1.SchemeGroupVersion).Decode(data, nil, nil)
+	file, err := strictfile.Parse[File](format, "KubeProxyConfiguration", data)
 	if err != nil {
 		return nil, err
 	}
-	file, ok := object.(*File)
-	if !ok {
-		return nil, fmt.Errorf("couldn't decode as KubeProxyConfiguration, got %s", kind)
-	}
-	file.SetGroupVersionKind(*kind)
 	setDefaults(file)
 	return file, nil
 }
