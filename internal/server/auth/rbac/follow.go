@@ -37,9 +37,10 @@ type Authorizer struct {
 	// silent is the time, in nanoseconds, until which the store is not asked before a request is allowed.
 	silent atomic.Int64
 
-	mu      sync.Mutex    // guards the channels
-	changed chan struct{} // closed when there is another snapshot
-	reached chan struct{} // closed when that may change in which namespaces users may do something
+	mu       sync.Mutex    // guards what follows, and writes of now
+	changed  chan struct{} // closed when there is another snapshot
+	reached  chan struct{} // closed when that may change in which namespaces users may do something
+	restores int           // how often the store went back to an older state
 }
 
 // New makes an authorizer. Run keeps it up to date; until it is ready it waits with every answer.
@@ -47,7 +48,9 @@ func New(o Options) *Authorizer {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Authorizer{o: o, nudge: make(chan struct{}, 1), changed: make(chan struct{}), reached: make(chan struct{})}
+	a := &Authorizer{o: o, nudge: make(chan struct{}, 1), changed: make(chan struct{}), reached: make(chan struct{})}
+	o.Registry.Cache.OnReplaced(a.forget)
+	return a
 }
 
 // followed are the resources that decisions rest on.
@@ -66,9 +69,6 @@ func (a *Authorizer) Run(ctx context.Context) error {
 		err := a.follow(ctx)
 		if ctx.Err() != nil {
 			break
-		}
-		if errors.Is(err, watchcache.ErrReplaced) {
-			a.now.Store(nil) // its revision says nothing about the restored store
 		}
 		a.o.Logger.Debug("the roles are read anew", "error", err)
 		select {
@@ -91,6 +91,9 @@ func (a *Authorizer) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.mu.Lock()
+	restores := a.restores
+	a.mu.Unlock()
 	f := &follower{wake: make([]<-chan struct{}, len(storages))}
 	kinds := a.o.Registry.Catalogue.Changed()
 	defer f.close()
@@ -114,7 +117,9 @@ func (a *Authorizer) follow(ctx context.Context) error {
 		}
 		if next != nil {
 			if shown = next; shown.revision >= first {
-				a.publish(shown)
+				if err := a.publish(shown, restores); err != nil {
+					return err
+				}
 			}
 		}
 		if f.more {
@@ -140,9 +145,22 @@ func (a *Authorizer) follow(ctx context.Context) error {
 	}
 }
 
-func (a *Authorizer) publish(s *snapshot) {
+// forget lets go of the snapshot before anybody sees anything of a restored store, whose revisions say nothing about
+// it. What was granted after the backup must not be granted any more.
+func (a *Authorizer) forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.restores++
+	a.now.Store(nil)
+}
+
+// publish shows a snapshot, unless the store went back to an older state since it was begun.
+func (a *Authorizer) publish(s *snapshot, restores int) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.restores != restores {
+		return watchcache.ErrReplaced
+	}
 	before := a.now.Load()
 	a.now.Store(s)
 	close(a.changed)
@@ -151,6 +169,7 @@ func (a *Authorizer) publish(s *snapshot) {
 		close(a.reached)
 		a.reached = make(chan struct{})
 	}
+	return nil
 }
 
 // await waits for a snapshot of a revision or a later one.

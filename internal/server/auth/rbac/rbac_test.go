@@ -21,6 +21,8 @@ import (
 	"github.com/millrace/millrace/internal/server/resource"
 	"github.com/millrace/millrace/internal/server/store"
 	"github.com/millrace/millrace/internal/server/store/faults"
+	"github.com/millrace/millrace/internal/server/store/memory"
+	"github.com/millrace/millrace/internal/server/store/storetest"
 )
 
 var (
@@ -134,6 +136,35 @@ func TestAServerWhoseEventsAreLateAllowsNothingThatHasEnded(t *testing.T) {
 	time.AfterFunc(50*time.Millisecond, release)
 	if there.may(alice, "", "get", "pods") {
 		t.Error("the other server has not waited for the end of the binding")
+	}
+}
+
+// From the moment at which the restored state can be seen, nothing is allowed by what was granted after the backup.
+func TestWhatWasGrantedAfterABackupEndsBeforeTheRestoredStateIsSeen(t *testing.T) {
+	backup := memory.New(memory.Options{})
+	t.Cleanup(func() { backup.Close() })
+	behind := storetest.NewRestorable(memory.New(memory.Options{}))
+	w := newWorld(t, behind)
+	w.must(w.create(nobody, "clusterroles", clusterRole("reader", rule("get", "", "pods"))))
+	w.must(w.create(nobody, "clusterrolebindings", clusterBinding("b", "reader", user("alice"))))
+	if !w.may(alice, "", "get", "pods") {
+		t.Fatal("the binding is not seen")
+	}
+	decided := make(chan auth.Verdict, 1)
+	w.reg.Cache.OnReplaced(func() {
+		ended, cancel := context.WithCancel(t.Context())
+		cancel() // there is nothing to wait for yet
+		decided <- w.rbac.Authorize(ended, auth.Attributes{User: alice, Verb: "get", IsResource: true, Resource: "pods"})
+	})
+	behind.Restore(backup)
+	if _, err := w.reg.Cache.Newest(t.Context()); err == nil {
+		t.Fatal("the cache does not notice")
+	}
+	if (<-decided).Allowed() {
+		t.Error("a request is allowed by the state before the restore")
+	}
+	if w.may(alice, "", "get", "pods") {
+		t.Error("the binding is there after the restore")
 	}
 }
 
