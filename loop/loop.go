@@ -30,8 +30,8 @@ type Loop struct {
 	Clients *Clients
 	// Workers is how many keys are synced at the same time, unless Clients.Workers says another number. 0 means 1.
 	Workers int
-	// Sync handles one key. See the errors of this package for what it may return. It is called when the caches show what the
-	// previous Sync of the key has written with a [Writer], or has noted with [Wrote] and [Removed].
+	// Sync handles one key. See the errors of this package for what it may return. It is called when the caches show
+	// what the previous Sync of the key has written with a [Writer], or has noted with [Wrote] and [Removed].
 	Sync func(ctx context.Context, key Key) (Result, error)
 	// Watches select the keys to sync, and name the caches that Sync reads.
 	Watches []Watch

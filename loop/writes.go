@@ -11,17 +11,18 @@ import (
 	"github.com/millrace/millrace/informer"
 )
 
-// Wrote notes that the Sync of the context has created or changed an object: the next Sync of the same key begins when the cache shows it.
-// So a loop never creates an object twice because its cache does not show it yet. resourceVersion is from the server's answer. A version that is
-// not a number, as from client-go's fake clients, cannot be waited for and is ignored. Outside of a Sync nothing is noted.
+// Wrote notes that the Sync of the context has created or changed an object: the next Sync of the same key begins when
+// the cache shows it. So a loop never creates an object twice because its cache does not show it yet. resourceVersion
+// is from the server's answer. A version that is not a number, as from client-go's fake clients, cannot be waited for
+// and is ignored. Outside of a Sync nothing is noted.
 func Wrote(ctx context.Context, cache Cache, resourceVersion string) {
 	if s, ok := ctx.Value(syncingKey{}).(syncing); ok {
 		s.writes.wrote(s.key, cache, resourceVersion)
 	}
 }
 
-// Removed notes that the Sync of the context has deleted an object: the next Sync of the same key begins when the cache no longer shows that object,
-// or shows it with a deletion timestamp. Outside of a Sync nothing is noted.
+// Removed notes that the Sync of the context has deleted an object: the next Sync of the same key begins when the cache
+// no longer shows that object, or shows it with a deletion timestamp. Outside of a Sync nothing is noted.
 func Removed[T metav1.Object](ctx context.Context, cache *informer.Shared[T], object T) {
 	s, ok := ctx.Value(syncingKey{}).(syncing)
 	if !ok {
@@ -42,8 +43,8 @@ type syncing struct {
 
 type syncingKey struct{}
 
-// writes remembers for each key what a loop has written while it synced that key, and settled delays the next Sync until the caches show it. The zero
-// value is ready for use.
+// writes remembers for each key what a loop has written while it synced that key, and settled delays the next Sync
+// until the caches show it. The zero value is ready for use.
 type writes struct {
 	mu      sync.Mutex // guards pending
 	pending map[Key]*unsettled
@@ -81,8 +82,8 @@ func (w *writes) removed(key Key, shown func() bool) {
 	u.removed = append(u.removed, shown)
 }
 
-// settled returns nil when the caches show everything that was written for key. It waits a moment for them. If that is not enough
-// it returns [ErrBehind]. Writes that are noted during the call are not waited for.
+// settled returns nil when the caches show everything that was written for key. It waits a moment for them. If that is
+// not enough it returns [ErrBehind]. Writes that are noted during the call are not waited for.
 func (w *writes) settled(ctx context.Context, key Key) error {
 	u := w.take(key)
 	if u == nil || time.Since(u.since) > settleLimit {

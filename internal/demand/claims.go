@@ -2,8 +2,8 @@ package demand
 
 import corev1 "k8s.io/api/core/v1"
 
-// Claim returns the name of the persistent volume claim behind a volume of a pod, or "" if there is none. An ephemeral volume's claim is named after
-// the pod and the volume; one of that name may belong to somebody else.
+// Claim returns the name of the persistent volume claim behind a volume of a pod, or "" if there is none. An ephemeral
+// volume's claim is named after the pod and the volume; one of that name may belong to somebody else.
 func Claim(pod string, v *corev1.Volume) string {
 	switch {
 	case v.PersistentVolumeClaim != nil:

@@ -195,8 +195,8 @@ func (c *cluster) attemptsByImpersonation(name string) {
 	}
 }
 
-// In Kubernetes, too, the role edit may become any service account of its namespace. That must not lead further than the
-// namespace, and not into the role of an account elsewhere.
+// In Kubernetes, too, the role edit may become any service account of its namespace. That must not lead further than
+// the namespace, and not into the role of an account elsewhere.
 func TestAnEditorIsAnyAccountOfTheNamespaceAndNoOther(t *testing.T) {
 	c := startForAttacks(t)
 	c.binding("default", "edit", user("edith"))
@@ -274,7 +274,8 @@ func TestWhoDefinesKindsGetsNoRightToTheirObjectsOrToOthers(t *testing.T) {
 		{"GET /apis/example.com/v1/namespaces/default/widgets", "", refused},
 		{"POST /apis/example.com/v1/namespaces/default/widgets", `{"metadata":{"name":"x"}}`, refused},
 		{definitions, definition("pods", "", ""), http.StatusUnprocessableEntity},
-		// A conversion webhook is called by the server: it must be https, or a service, and says nothing that opens a path.
+		// A conversion webhook is called by the server: it must be https, or a service, and says nothing that opens a
+		// path.
 		{definitions, definition("gadgets", "example.com",
 			`,"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"url":"http://127.0.0.1/x"}}}`), http.StatusUnprocessableEntity},
 		{definitions, definition("gadgets", "example.com",

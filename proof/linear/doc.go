@@ -14,11 +14,11 @@
 //
 // # What it has found
 //
-// With seed 7581657047367422978, in about every second run: a create was refused because of the end of a namespace that
+// With seed 7581657047367422978, in one of two runs: a create was refused because of the end of a namespace that
 // had been replaced by another one of the same name. The server's cache still showed the earlier one.
 //
 // That the checker finds what it is for can be tried by hand, by taking out what it protects. Each of these was found by
-// the seeds 1, 2 and 3, in one run of five seconds each:
+// the seeds 1, 2 and 3, in one run each:
 //
 //   - In internal/server/registry/delete.go let Delete return whenever deleteOnce has succeeded: "failed == nil" in place
 //     of "failed == nil && (fresh || out.Entry.Revision != current.Revision)". A delete is then acknowledged that has

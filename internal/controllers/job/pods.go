@@ -17,7 +17,8 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// handOver sends a patch that adopts or releases a pod. An adopted pod is counted from then on, a released one no longer.
+// handOver sends a patch that adopts or releases a pod. An adopted pod is counted from then on, a released one no
+// longer.
 func (c *controller) handOver(ctx context.Context, pod *podview.Pod, patch []byte) error {
 	adopted := owned.Orphan(pod)
 	if err := c.upkeep.Patch(ctx, pod, patch); err != nil {

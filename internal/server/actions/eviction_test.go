@@ -2,7 +2,6 @@ package actions
 
 import (
 	"context"
-	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,12 +12,10 @@ import (
 
 	"github.com/millrace/millrace/internal/server/apiserver"
 	"github.com/millrace/millrace/internal/server/registry"
+	"github.com/millrace/millrace/internal/server/registry/registrytest"
 	"github.com/millrace/millrace/internal/server/resource"
-	"github.com/millrace/millrace/internal/server/resource/builtin"
-	"github.com/millrace/millrace/internal/server/store"
 	"github.com/millrace/millrace/internal/server/store/faults"
 	"github.com/millrace/millrace/internal/server/store/memory"
-	"github.com/millrace/millrace/internal/server/watchcache"
 )
 
 // evictions is a registry with a pod "p", which is Pending, and a budget that allows no disruption.
@@ -31,35 +28,13 @@ type evictions struct {
 func newEvictions(t *testing.T) *evictions {
 	w := &evictions{t: t, store: faults.Wrap(memory.New(memory.Options{}))}
 	t.Cleanup(func() { w.store.Close() })
-	w.Registry = openRegistry(t, w.store)
+	w.Registry = registrytest.Open(t, w.store)
 	w.createPod()
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
 	budget.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "p"}}
 	_, err := w.of("policy", "poddisruptionbudgets").Create(t.Context(), "n", budget, registry.WriteOptions{})
 	w.must(err)
 	return w
-}
-
-// openRegistry returns the registry of a server on a store.
-func openRegistry(t *testing.T, s store.Store) *registry.Registry {
-	t.Helper()
-	catalogue, err := resource.NewCatalogue(builtin.Kinds()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache := watchcache.New(s, watchcache.Options{Root: registry.Root})
-	r, err := registry.New(registry.Options{Store: s, Cache: cache, Catalogue: catalogue})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { _ = cache.Run(ctx) })
-	t.Cleanup(func() { cancel(); running.Wait() })
-	if err := cache.WaitReady(ctx); err != nil {
-		t.Fatal(err)
-	}
-	return r
 }
 
 func (e *evictions) must(err error) {

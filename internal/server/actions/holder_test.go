@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/internal/server/auth"
 	"github.com/millrace/millrace/internal/server/registry"
+	"github.com/millrace/millrace/internal/server/registry/registrytest"
 	"github.com/millrace/millrace/internal/server/resource"
 	"github.com/millrace/millrace/internal/server/store/memory"
 	"github.com/millrace/millrace/internal/server/store/storetest"
@@ -51,8 +52,8 @@ func TestATokenIsTakenAsLongAsTheLogHidesThatItsPodIsGone(t *testing.T) {
 	inner := memory.New(memory.Options{})
 	defer inner.Close()
 	late := &server{t: t, log: storetest.NewLateLog(inner)}
-	late.Registry = openRegistry(t, late.log)
-	other := &server{t: t, Registry: openRegistry(t, inner)}
+	late.Registry = registrytest.Open(t, late.log)
+	other := &server{t: t, Registry: registrytest.Open(t, inner)}
 	issuer := newIssuer(t, IssuerOptions{Key: ecdsaKey(t, elliptic.P256()), Names: []string{"i"}, Registry: late.Registry})
 
 	pod := func(name string) *corev1.Pod {

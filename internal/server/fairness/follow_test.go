@@ -9,44 +9,18 @@ import (
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 
 	"github.com/millrace/millrace/internal/server/registry"
+	"github.com/millrace/millrace/internal/server/registry/registrytest"
 	"github.com/millrace/millrace/internal/server/resource"
-	"github.com/millrace/millrace/internal/server/resource/builtin"
-	"github.com/millrace/millrace/internal/server/store"
 	memorystore "github.com/millrace/millrace/internal/server/store/memory"
 	"github.com/millrace/millrace/internal/server/store/storetest"
-	"github.com/millrace/millrace/internal/server/watchcache"
 )
-
-// openRegistry returns the registry of a server on a store, and runs what else is given until the test ends.
-func openRegistry(t *testing.T, s store.Store) (*registry.Registry, func(run func(context.Context) error)) {
-	t.Helper()
-	catalogue, err := resource.NewCatalogue(builtin.Kinds()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache := watchcache.New(s, watchcache.Options{Root: registry.Root})
-	r, err := registry.New(registry.Options{Store: s, Cache: cache, Catalogue: catalogue})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	start := func(run func(context.Context) error) { running.Go(func() { _ = run(ctx) }) }
-	start(cache.Run)
-	t.Cleanup(func() { cancel(); running.Wait() })
-	if err := cache.WaitReady(ctx); err != nil {
-		t.Fatal(err)
-	}
-	return r, start
-}
 
 func TestRequestsKeepTheirLevelWhileTheLogIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := memorystore.New(memorystore.Options{})
 		defer inner.Close()
 		log := storetest.NewLateLog(inner)
-		r, start := openRegistry(t, log)
-		other, _ := openRegistry(t, inner)
+		r, other := registrytest.Open(t, log), registrytest.Open(t, inner)
 		create := func(of string, o resource.Object) {
 			t.Helper()
 			kind, _ := other.Catalogue.Kind(flowcontrolv1.Resource(of))
@@ -60,7 +34,11 @@ func TestRequestsKeepTheirLevelWhileTheLogIsHeld(t *testing.T) {
 			}
 		}
 		d := New(Options{Registry: r})
-		start(d.Run)
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = d.Run(ctx) })
+		defer running.Wait()
+		defer cancel()
 		create("prioritylevelconfigurations", priority("l", 10, 0, 4, 2, 10))
 		create("flowschemas", schemaFor("first", "l", 100, "", "u"))
 		belongs := func(want string) {

@@ -30,12 +30,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/millrace/millrace/internal/server/registry"
+	"github.com/millrace/millrace/internal/server/registry/registrytest"
 	"github.com/millrace/millrace/internal/server/resource"
-	"github.com/millrace/millrace/internal/server/resource/builtin"
 	"github.com/millrace/millrace/internal/server/store"
 	"github.com/millrace/millrace/internal/server/store/memory"
 	"github.com/millrace/millrace/internal/server/store/storetest"
-	"github.com/millrace/millrace/internal/server/watchcache"
 	"github.com/millrace/millrace/internal/server/webhook"
 )
 
@@ -260,17 +259,7 @@ func newWorld(t testing.TB) *world {
 func openWorld(t testing.TB, s store.Store) *world {
 	t.Helper()
 	log := storetest.NewLateLog(s)
-	cache := watchcache.New(log, watchcache.Options{Root: registry.Root})
-	catalogue, err := resource.NewCatalogue(builtin.Kinds()...)
-	must(t, err)
-	reg, err := registry.New(registry.Options{Store: log, Cache: cache, Catalogue: catalogue})
-	must(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() { defer close(ended); cache.Run(ctx) }()
-	t.Cleanup(func() { cancel(); <-ended })
-	must(t, cache.WaitReady(ctx))
-	return &world{t, reg, log}
+	return &world{t, registrytest.Open(t, log), log}
 }
 
 func (w *world) create(group, of string, o resource.Object) {

@@ -1,7 +1,8 @@
 // Package protection keeps objects that are in use from being deleted, with a finalizer.
 //
-// Guarantees: an object that is not being deleted has the finalizer. One that is being deleted loses it when [Loop.Used] has said that
-// it is not in use, and only in the version that was looked at: what has changed meanwhile is looked at again.
+// Guarantees: an object that is not being deleted has the finalizer. One that is being deleted loses it when
+// [Loop.Used] has said that it is not in use, and only in the version that was looked at: what has changed meanwhile is
+// looked at again.
 package protection
 
 import (
@@ -20,11 +21,13 @@ type Loop[T informer.Object] struct {
 	Finalizer string
 	Objects   *informer.Shared[T]
 	Writer    *loop.Writer[T]
-	// Used reports whether an object that is being deleted is in use. It should ask the API: a cache may not show the last user yet.
+	// Used reports whether an object that is being deleted is in use. It should ask the API: a cache may not show the
+	// last user yet.
 	Used func(ctx context.Context, object T) (bool, error)
 }
 
-// Sync adds the finalizer to an object, or removes it. Kubernetes' roles for these loops let them update their objects, and not patch them.
+// Sync adds the finalizer to an object, or removes it. Kubernetes' roles for these loops let them update their objects,
+// and not patch them.
 func (p *Loop[T]) Sync(ctx context.Context, key loop.Key) (loop.Result, error) {
 	object, ok := p.Objects.Lookup(key)
 	if !ok {

@@ -55,7 +55,8 @@ func unsure(err error) bool {
 	return !errors.As(err, &answer) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
 }
 
-// catchUp delays the next sync until the cache shows everything up to now, so that a pod whose creation got no answer is counted.
+// catchUp delays the next sync until the cache shows everything up to now, so that a pod whose creation got no answer
+// is counted.
 func (p *Pods) catchUp(ctx context.Context, namespace string) {
 	now, err := p.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{Limit: 1})
 	if err == nil {

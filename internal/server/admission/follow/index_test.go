@@ -1,8 +1,6 @@
 package follow_test
 
 import (
-	"context"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,36 +11,14 @@ import (
 
 	"github.com/millrace/millrace/internal/server/admission/follow"
 	"github.com/millrace/millrace/internal/server/registry"
+	"github.com/millrace/millrace/internal/server/registry/registrytest"
 	"github.com/millrace/millrace/internal/server/resource"
-	"github.com/millrace/millrace/internal/server/resource/builtin"
 	"github.com/millrace/millrace/internal/server/store"
 	"github.com/millrace/millrace/internal/server/store/memory"
 	"github.com/millrace/millrace/internal/server/store/storetest"
-	"github.com/millrace/millrace/internal/server/watchcache"
 )
 
 var configMaps = schema.GroupResource{Resource: "configmaps"}
-
-func open(t *testing.T, s store.Store) *registry.Registry {
-	t.Helper()
-	cache := watchcache.New(s, watchcache.Options{Root: registry.Root})
-	catalogue, err := resource.NewCatalogue(builtin.Kinds()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := registry.New(registry.Options{Store: s, Cache: cache, Catalogue: catalogue})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { _ = cache.Run(ctx) })
-	t.Cleanup(func() { cancel(); running.Wait() })
-	if err := cache.WaitReady(ctx); err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
 
 // create creates a config map, and returns its revision.
 func create(t *testing.T, r *registry.Registry, name, says string) store.Revision {
@@ -66,7 +42,7 @@ func TestAfterARestoreNothingIsKeptOfTheFormerState(t *testing.T) {
 		defer former.Close()
 		defer restored.Close()
 		behind := storetest.NewRestorable(former)
-		r := open(t, behind)
+		r := registrytest.Open(t, behind)
 		index := follow.New(follow.Options[string]{
 			Registry: r, Kinds: []schema.GroupResource{configMaps}, Shared: true,
 			Make: func(all []resource.Object) string {
@@ -83,7 +59,7 @@ func TestAfterARestoreNothingIsKeptOfTheFormerState(t *testing.T) {
 		if got, err := index.Now(t.Context()); err != nil || got != "former" {
 			t.Fatalf("got %q, %v", got, err)
 		}
-		if after := create(t, open(t, restored), "m", "restored"); after != before {
+		if after := create(t, registrytest.Open(t, restored), "m", "restored"); after != before {
 			t.Fatalf("the object has revision %d, and had %d", after, before)
 		}
 		behind.Restore(restored)

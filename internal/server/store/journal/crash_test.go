@@ -41,8 +41,8 @@ type doubt struct {
 	deleted bool
 }
 
-// TestNothingAcknowledgedIsLostWhereverTheMachineCrashes goes on with the same disk after each crash. Everything runs on
-// one goroutine, so a seed repeats a run.
+// TestNothingAcknowledgedIsLostWhereverTheMachineCrashes goes on with the same disk after each crash. Everything runs
+// on one goroutine, so a seed repeats a run.
 func TestNothingAcknowledgedIsLostWhereverTheMachineCrashes(t *testing.T) {
 	t.Parallel()
 	crashes := 2000

@@ -210,8 +210,8 @@ func finishAll(writes []*write, err error) {
 	}
 }
 
-// withoutSpace refuses the writes of a group that need space, and then makes its deletes. If there were only deletes, it
-// refuses them: not even they have space.
+// withoutSpace refuses the writes of a group that need space, and then makes its deletes. If there were only deletes,
+// it refuses them: not even they have space.
 func (s *Store) withoutSpace(group []*write, err error) {
 	var deletes []*write
 	for _, w := range group {
@@ -276,8 +276,8 @@ func (s *Store) demandSnapshot(full bool) {
 	}
 }
 
-// makeRoom begins another segment if records do not fit into this one. On a full disk records of deletes may use what is
-// reserved for them.
+// makeRoom begins another segment if records do not fit into this one. On a full disk records of deletes may use what
+// is reserved for them.
 func (s *Store) makeRoom(first store.Revision, bytes int, deletes bool) (began bool, err error) {
 	if s.segment.room(bytes, false) {
 		s.setFull(nil)

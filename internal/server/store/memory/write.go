@@ -86,7 +86,8 @@ func (s *Store) admit(ctx context.Context, value []byte) ([]byte, error) {
 	return bytes.Clone(value), nil
 }
 
-// conflict adds the entry that was found to a conflict.
+// conflict adds the entry that was found to a conflict. Update and Delete call it with the lock: values that they have
+// written are in memory.
 func (s *Store) conflict(err error, found *item) error {
 	conflict, ok := err.(*store.ConflictError)
 	if !ok {
