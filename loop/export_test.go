@@ -12,3 +12,6 @@ func (n *Notes) Syncing(ctx context.Context, key Key) context.Context {
 
 // Settled is called before each Sync.
 func (n *Notes) Settled(ctx context.Context, key Key) error { return n.writes.settled(ctx, key) }
+
+// Pending is for how many keys writes are remembered.
+func (n *Notes) Pending() int { return len(n.writes.pending) }

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"maps"
 	"strconv"
 	"sync"
 	"time"
@@ -46,8 +47,9 @@ type syncingKey struct{}
 // writes remembers for each key what a loop has written while it synced that key, and settled delays the next Sync
 // until the caches show it. The zero value is ready for use.
 type writes struct {
-	mu      sync.Mutex // guards pending
+	mu      sync.Mutex // guards what follows
 	pending map[Key]*unsettled
+	most    int // more keys are let go of that nobody has synced for long, such as those of objects that are gone
 }
 
 // unsettled has the writes for one key that caches may not show yet.
@@ -140,8 +142,18 @@ func (w *writes) unsettledLocked(key Key) *unsettled {
 	}
 	u := w.pending[key]
 	if u == nil {
+		w.sweepLocked()
 		u = &unsettled{since: time.Now(), versions: map[Cache]uint64{}}
 		w.pending[key] = u
 	}
 	return u
+}
+
+// sweepLocked lets go of writes that are no longer waited for. It looks at all only when they have doubled.
+func (w *writes) sweepLocked() {
+	if len(w.pending) < w.most {
+		return
+	}
+	maps.DeleteFunc(w.pending, func(_ Key, u *unsettled) bool { return time.Since(u.since) > settleLimit })
+	w.most = 2*len(w.pending) + 1000
 }

@@ -3,6 +3,7 @@ package loop_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -230,6 +231,26 @@ func TestALongSlowStartDoesNotWaitForBatches(t *testing.T) {
 		done, err := loop.SlowStart(t.Context(), 1000, write)
 		if err == nil || done != int(tried.Load())-1 || tried.Load() > 300 {
 			t.Errorf("%d of %d tries done with %v: it went on after a failure", done, tried.Load(), err)
+		}
+	})
+}
+
+func TestWritesOfKeysThatAreNeverSyncedAgainAreLetGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, pods := laggingPods(0)
+		var notes loop.Notes
+		note := func(day string) {
+			for i := range 2000 {
+				key := loop.Key{Namespace: day, Name: strconv.Itoa(i)}
+				loop.Wrote(notes.Syncing(t.Context(), key), pods, "7")
+			}
+		}
+		for _, day := range []string{"first", "second", "third", "fourth"} {
+			note(day)
+			time.Sleep(24 * time.Hour)
+		}
+		if n := notes.Pending(); n != 2000 {
+			t.Errorf("the writes of %d keys are remembered, expected those of the last day", n)
 		}
 	})
 }
