@@ -340,7 +340,9 @@ func TestEveryPlantedBugIsFoundAndItsAssumptionNamed(t *testing.T) {
 				t.Fatal("the bug was not found")
 			}
 			t.Logf("after %d plans:\n%s", f.Tries, f)
-			if !f.Repeats || len(f.Plan.Rules) > 5 {
+			// A few rules are enough for each of these. One more stays when the plan without it happened to pass three times, which a
+			// busy machine makes likelier: what a program asks for at the same moment has no fixed order.
+			if !f.Repeats || len(f.Plan.Rules) > 8 {
 				t.Errorf("the plan is not short: %s", f.Plan)
 			}
 			if test.broken != nil && !slices.ContainsFunc(f.Plan.Rules, func(r faults.Rule) bool { return slices.Contains(test.broken, r.Fault) }) {

@@ -183,6 +183,13 @@ func (p *process) end(s syscall.Signal) {
 	}
 }
 
+// long marks what only a release runs.
+func long(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a minute")
+	}
+}
+
 // eventually waits for what real containers do in real time.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
@@ -300,7 +307,7 @@ func (r *room) pod(name, command string, more ...string) {
 }
 
 func podText(name, command string, more ...string) string {
-	return fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s, labels: {app: %s}}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n  - name: main\n    image: %s\n    command: [/bin/sh, -c, %q]\n%s\n",
+	return fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s, labels: {app: %s}}\nspec:\n  terminationGracePeriodSeconds: 10\n  containers:\n  - name: main\n    image: %s\n    command: [/bin/sh, -c, %q]\n%s\n",
 		name, name, image, command, strings.Join(more, "\n"))
 }
 

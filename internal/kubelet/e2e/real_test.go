@@ -30,6 +30,6 @@ func TestRealCluster(t *testing.T) {
 			t.Run(name, func(t *testing.T) { t.Parallel(); story(t, c) })
 		}
 	})
-	t.Run("crowd", func(t *testing.T) { crowd(t, c) })
+	t.Run("crowd", func(t *testing.T) { long(t); crowd(t, c) })
 	t.Run("trouble", func(t *testing.T) { trouble(t, c) })
 }

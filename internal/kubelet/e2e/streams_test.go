@@ -35,7 +35,7 @@ func streams(t *testing.T, c *cluster) {
 	r.apply(serviceText)
 	r.ready("web")
 	r.ready("talks")
-	r.kubectl("rollout", "status", "deployment", "web", "--timeout=30s")
+	r.kubectl("rollout", "status", "deployment", "web", "--timeout=120s")
 	for name, env := range ways {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -304,7 +304,7 @@ func (r *room) portForwards(env []string) func(*testing.T) {
 }
 
 func fetch(url string) string {
-	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Timeout: testTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Get(url)
 	if err != nil {
 		return err.Error()

@@ -37,9 +37,9 @@ spec:
 func deployments(t *testing.T, c *cluster) {
 	r := c.room(t, "deployments")
 	r.apply(fmt.Sprintf(deploymentText, "web", "web", "web", rests))
-	r.kubectl("rollout", "status", "deployment", "web", "--timeout=60s")
+	r.kubectl("rollout", "status", "deployment", "web", "--timeout=120s")
 	r.kubectl("set", "image", "deployment/web", "main=localhost/box:2")
-	r.kubectl("rollout", "status", "deployment", "web", "--timeout=60s")
+	r.kubectl("rollout", "status", "deployment", "web", "--timeout=120s")
 	if out := r.kubectl("get", "pods", "-l", "app=web", "--field-selector=status.phase=Running", "-o", "jsonpath={.items[*].spec.containers[0].image}"); !strings.Contains(out, "box:2") {
 		t.Errorf("after the update the images are %q", out)
 	}
@@ -146,7 +146,7 @@ func (r *room) survivors() *survivors {
 	r.t.Helper()
 	s := &survivors{room: r}
 	r.apply(fmt.Sprintf(deploymentText, "stays", "stays", "stays", rests))
-	r.kubectl("rollout", "status", "deployment", "stays", "--timeout=60s")
+	r.kubectl("rollout", "status", "deployment", "stays", "--timeout=120s")
 	all, err := r.kube.CoreV1().Pods(r.name).List(context.Background(), metav1.ListOptions{LabelSelector: "app=stays"})
 	if err != nil {
 		r.t.Fatal(err)
@@ -196,17 +196,17 @@ func trouble(t *testing.T, c *cluster) {
 		}
 		s.unharmed("containerd-is-restarted")
 	})
-	t.Run("the runtime hangs", func(t *testing.T) { s.in(t).hang(c.t.TempDir()) })
-	t.Run("the API server is away", func(t *testing.T) { s.in(t).withoutAPI(c.t.TempDir()) })
+	t.Run("the runtime hangs", func(t *testing.T) { long(t); s.in(t).hang(c.t.TempDir()) })
+	t.Run("the API server is away", func(t *testing.T) { long(t); s.in(t).withoutAPI(c.t.TempDir()) })
 	t.Run("the node is cut off", func(t *testing.T) { s.in(t).cutOff() })
 	t.Run("the node is drained", func(t *testing.T) {
 		r := r.in(t)
-		r.kubectl("drain", nodeName, "--ignore-daemonsets", "--force", "--delete-emptydir-data", "--timeout=60s", "--pod-selector=app in (stays)")
+		r.kubectl("drain", nodeName, "--ignore-daemonsets", "--force", "--delete-emptydir-data", "--timeout=120s", "--pod-selector=app in (stays)")
 		eventually(t, "their followers wait for a node", func() bool {
 			out := r.kubectl("get", "pods", "-l", "app=stays", "-o", "jsonpath={range .items[*]}{.status.phase} {end}")
 			return strings.TrimSpace(out) == "Pending Pending Pending"
 		})
 		r.kubectl("uncordon", nodeName)
-		r.kubectl("rollout", "status", "deployment", "stays", "--timeout=60s")
+		r.kubectl("rollout", "status", "deployment", "stays", "--timeout=120s")
 	})
 }

@@ -35,6 +35,7 @@ type stage struct {
 	mu     sync.Mutex // guards what follows
 	pods   map[worker.Key]*corev1.Pod
 	events []string
+	about  []string // the names of the pods that the events are about
 	// volumeImages are the images that containers got as volumes, by the container's name.
 	volumeImages map[string]map[string]string
 	warning      string // what all probes warn of; set before the first pod
@@ -102,9 +103,10 @@ func (s *stage) report(pod *corev1.Pod, status *corev1.PodStatus, _ bool) {
 	}
 }
 
-func (s *stage) Eventf(_ runtime.Object, kind, reason, format string, args ...any) {
+func (s *stage) Eventf(o runtime.Object, kind, reason, format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.about = append(s.about, o.(*corev1.ObjectReference).Name)
 	s.events = append(s.events, kind+" "+reason+": "+fmt.Sprintf(format, args...))
 }
 

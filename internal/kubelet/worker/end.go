@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -143,7 +144,8 @@ func (t *syncTask) kill(ctx context.Context, c *corev1.Container, run *container
 func (c *Crew) removePod(ctx context.Context, key Key, r *record, d *detachable) (bool, error) {
 	pod := r.lastDefinition
 	if pod == nil {
-		pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: r.uid}}
+		name, _, _ := strings.Cut(key.Name, "/") // see Found
+		pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name, UID: r.uid}}
 	}
 	t := &syncTask{known: known{crew: c, key: key, record: r, pod: pod, now: c.now()}, worker: d}
 	if err := t.readRuntime(ctx); err != nil {

@@ -2,6 +2,8 @@ package worker_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -189,6 +191,11 @@ func TestAPodThatWasDeletedMeanwhileEndsWithItsOwnGrace(t *testing.T) {
 		}
 		s.crew.Found(&found)
 		time.Sleep(40 * time.Second)
+		s.mu.Lock()
+		if i := slices.IndexFunc(s.events, func(e string) bool { return strings.Contains(e, "Killing") }); i < 0 || s.about[i] != pod.Name {
+			t.Errorf("the events %q are about %q", s.events, s.about)
+		}
+		s.mu.Unlock()
 		if now, err := s.Pod(t.Context(), "uid"); err != nil || !now.Runs() {
 			t.Errorf("the container was not left its grace period: %+v, %v", now, err)
 		}

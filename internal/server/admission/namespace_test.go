@@ -108,16 +108,19 @@ func TestADryRunSeesThatTheNamespaceIsGone(t *testing.T) {
 }
 
 func TestAnObjectIsNotCreatedInAnotherNamespaceOfTheSameName(t *testing.T) {
-	d := newDuring(t)
-	d.do = func() {
-		d.remove(d.other)
-		d.other.Create("namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"strict": "yes"}}})
-	}
-	if _, err := d.Try("secrets", &corev1.Secret{ObjectMeta: meta("s")}, d.Options()); !apierrors.IsServerTimeout(err) {
-		t.Errorf("the create: %v", err)
-	}
-	d.do = func() {}
-	d.Create("secrets", &corev1.Secret{ObjectMeta: meta("s")})
+	synctest.Test(t, func(t *testing.T) {
+		d := newDuring(t)
+		d.do = func() {
+			d.remove(d.other)
+			d.other.Create("namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"strict": "yes"}}})
+		}
+		if _, err := d.Try("secrets", &corev1.Secret{ObjectMeta: meta("s")}, d.Options()); !apierrors.IsServerTimeout(err) {
+			t.Errorf("the create: %v", err)
+		}
+		d.do = func() {}
+		synctest.Wait() // the cache shows the new one
+		d.Create("secrets", &corev1.Secret{ObjectMeta: meta("s")})
+	})
 }
 
 // The other server's namespace is there before the create begins, so neither "is gone" nor "is being deleted" is true.

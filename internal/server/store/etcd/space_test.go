@@ -41,7 +41,7 @@ func TestFullQuotaIsReportedAndClearedWhenThereIsSpaceAgain(t *testing.T) {
 			t.Fatalf("deleting without space: %v", err)
 		}
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; {
+	for deadline := time.Now().Add(2 * time.Minute); ; {
 		_, err := s.Create(ctx, "/again", value, 0)
 		if err == nil {
 			break
@@ -113,7 +113,7 @@ func TestEtcdThatGivesUpIsStartedAgain(t *testing.T) {
 		if err := <-ended; !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, why) {
 			t.Errorf("watch: %v", err)
 		}
-		for deadline := time.Now().Add(30 * time.Second); ; {
+		for deadline := time.Now().Add(2 * time.Minute); ; {
 			next, err := s.Update(t.Context(), "/a", []byte("kept"), rev, 0)
 			if err == nil {
 				rev = next
