@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/util/exec"
 )
 
-const listens = "trap 'exit 0' TERM; echo one; echo two; while true; do echo hello | nc -l -p PORT; done & while true; do sleep 0.1; done"
+const listens = "trap 'exit 0' TERM; echo one; echo two; while true; do echo hello | nc -l -p PORT; done & sleep 1000000 & wait"
 
 func TestAMachineAlone(t *testing.T) {
 	a := newAlone(t)

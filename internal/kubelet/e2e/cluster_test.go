@@ -230,7 +230,11 @@ func (c *cluster) room(t *testing.T, name string) *room {
 
 // confess tells what there was when a test failed.
 func (r *room) confess() {
-	for _, args := range [][]string{{"get", "pods", "-o", "wide"}, {"get", "events", "--sort-by=.lastTimestamp"}} {
+	for _, args := range [][]string{
+		{"get", "pods", "-o", "wide"},
+		{"get", "pods", "-o", `jsonpath={range .items[*]}{.metadata.name} {range .status.conditions[?(@.type=="Ready")]}{.status} since {.lastTransitionTime} {.message}{"\n"}{end}{end}`},
+		{"get", "events", "--sort-by=.lastTimestamp"},
+	} {
 		text, _ := r.command(args...).CombinedOutput()
 		r.t.Logf("%s:\n%s", strings.Join(args, " "), text)
 	}
@@ -312,7 +316,7 @@ func podText(name, command string, more ...string) string {
 }
 
 // rests is a command that does nothing, and ends when it is asked to.
-const rests = "trap 'exit 0' TERM; while true; do sleep 0.1; done"
+const rests = "trap 'exit 0' TERM; sleep 1000000 & wait"
 
 func (r *room) get(name string) *corev1.Pod {
 	p, err := r.kube.CoreV1().Pods(r.name).Get(context.Background(), name, metav1.GetOptions{})

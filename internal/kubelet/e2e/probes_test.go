@@ -142,7 +142,7 @@ func hooks(t *testing.T, c *cluster) {
 	go s.Serve(l)
 	t.Cleanup(func() { s.Close() })
 	mount := []string{"    volumeMounts: [{name: out, mountPath: /out}]", "  volumes: [{name: out, hostPath: {path: " + directory + "}}]"}
-	r.pod("exec", "echo main >>/out/exec; trap 'echo ended >>/out/exec; exit 0' TERM; while true; do sleep 0.1; done",
+	r.pod("exec", "echo main >>/out/exec; trap 'echo ended >>/out/exec; exit 0' TERM; sleep 1000000 & wait",
 		append([]string{"    lifecycle: {postStart: {exec: {command: [sh, -c, 'sleep 0.5; echo started >>/out/exec']}}, preStop: {exec: {command: [sh, -c, 'echo stopping >>/out/exec']}}}"}, mount...)...)
 	r.pod("http", rests, fmt.Sprintf("    lifecycle: {preStop: {httpGet: {host: %s, port: %d, path: /stopping}}}", r.host(), l.Addr().(*net.TCPAddr).Port))
 	r.pod("sleep", rests, "    lifecycle: {preStop: {sleep: {seconds: 1}}}")

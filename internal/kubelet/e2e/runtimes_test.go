@@ -72,7 +72,7 @@ func (p play) shell() []string {
 		fmt.Fprintf(&s, "printf '%s' >/dev/termination-log; ", p.says)
 	}
 	if p.lasts {
-		s.WriteString("while true; do sleep 0.05; done")
+		s.WriteString("sleep 1000000 & wait")
 	} else {
 		fmt.Fprintf(&s, "sleep %.2f; exit %d", p.after.Seconds(), p.code)
 	}

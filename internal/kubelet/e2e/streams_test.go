@@ -29,7 +29,7 @@ const serves = "mkdir /www; echo hello >/www/index.html; httpd -p 8080 -h /www; 
 // streams is one room in which kubectl connects with containers.
 func streams(t *testing.T, c *cluster) {
 	r := c.room(t, "streams")
-	r.pod("web", serves, "    ports: [{name: http, containerPort: 8080}]", "    readinessProbe: {httpGet: {port: http}, periodSeconds: 1}")
+	r.pod("web", serves, "    ports: [{name: http, containerPort: 8080}]", "    readinessProbe: {httpGet: {port: http}, periodSeconds: 1, timeoutSeconds: 10, failureThreshold: 20}")
 	r.pod("talks", "while read line; do echo you said $line; done; echo heard all", "    stdin: true", "    stdinOnce: true", "  restartPolicy: Never")
 	r.pod("terminal", "while read line; do echo you said $line; done", "    stdin: true", "    tty: true")
 	r.apply(serviceText)

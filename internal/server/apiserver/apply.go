@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -74,7 +75,7 @@ func (c *call) appliesNothing(merged, old resource.Object) bool {
 func (c *call) configuration(text []byte, o query.Write) (u *unstructured.Unstructured, misfit, err error) {
 	into := c.Face.New()
 	content := map[string]any{}
-	if plainJSON(text) && c.Kind.Clean == nil && decode.JSON(text, into) && json.Unmarshal(text, &content) == nil {
+	if plainJSON(text) && c.Kind.Clean == nil && body.Harmless(text) && decode.JSON(text, into) && json.Unmarshal(text, &content) == nil {
 		configuration := &unstructured.Unstructured{Object: content}
 		return configuration, nil, c.checkConfiguration(configuration)
 	}
@@ -100,7 +101,10 @@ func (c *call) configuration(text []byte, o query.Write) (u *unstructured.Unstru
 	// Decoding into the Go type finds unknown fields.
 	into = c.Face.New()
 	strict, err := body.Body{Bytes: text, Media: negotiate.YAML}.DecodeInto(into, c.Face.GroupVersionKind)
-	if err != nil {
+	switch {
+	case errors.As(err, new(body.ExponentError)):
+		return nil, nil, err
+	case err != nil:
 		return configuration, err, nil
 	}
 	return configuration, body.Report(strict, o.Validation, c.Face.GroupVersionKind, c.warn), nil

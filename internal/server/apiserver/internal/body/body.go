@@ -133,6 +133,11 @@ func Unmarshal(text []byte, into runtime.Object) (strict []error, err error) {
 	if o, ok := into.(*tree.Object); ok {
 		return unmarshalTree(text, o)
 	}
+	if harmless, found := harmlessText(text); found {
+		if err := checkExponents(harmless, into, strictjson.UnmarshalCaseSensitivePreserveInts); err != nil {
+			return nil, err
+		}
+	}
 	if decode.JSON(text, into) {
 		return nil, nil
 	}
@@ -183,7 +188,7 @@ func decodeJSON(text []byte, into runtime.Object, want schema.GroupVersionKind) 
 		return nil, Body{Bytes: text}.otherKind(said, want, err)
 	}
 	if failure != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", want.Kind, want.Version, want.Kind, failure))
+		return nil, unfit(want, failure)
 	}
 	into.GetObjectKind().SetGroupVersionKind(want)
 	return strict, nil
@@ -228,11 +233,26 @@ func (b Body) decodeProto(into runtime.Object, want schema.GroupVersionKind) err
 	if err := checkKind(env.APIVersion, env.Kind, want); err != nil {
 		return b.otherKind(metav1.TypeMeta{APIVersion: env.APIVersion, Kind: env.Kind}, want, err)
 	}
-	if err := message.Unmarshal(env.Raw); err != nil {
-		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", want.Kind, want.Version, want.Kind, err))
+	if harmless, found := harmlessMessage(env.Raw); found {
+		err = checkExponents(harmless, into, func(b []byte, o any) error { return o.(protobuf.Message).Unmarshal(b) })
+	}
+	if err == nil {
+		err = message.Unmarshal(env.Raw)
+	}
+	if err != nil {
+		return unfit(want, err)
 	}
 	into.GetObjectKind().SetGroupVersionKind(want)
 	return nil
+}
+
+// unfit is the error for a body that is not what a kind's Go type can hold.
+func unfit(want schema.GroupVersionKind, why error) error {
+	err := apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", want.Kind, want.Version, want.Kind, why))
+	if why == errExponent {
+		return ExponentError{err}
+	}
+	return err
 }
 
 // checkKind compares the kind and version in a body with the wanted ones. A missing one is accepted.
@@ -258,7 +278,7 @@ func checkKind(apiVersion, kind string, want schema.GroupVersionKind) error {
 
 // Unfit returns the error for a body that is not an object of the kind.
 func Unfit(of *resource.Kind, why error) error {
-	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", of.Kind, of.Version, of.Kind, why))
+	return unfit(of.GroupVersionKind(), why)
 }
 
 // Clean removes unknown fields from an object where decoding does not, and adds them to the strict errors.

@@ -10,6 +10,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	strictjson "sigs.k8s.io/json"
+
+	"github.com/millrace/millrace/internal/server/apiserver/internal/body"
 )
 
 // Invalid returns the error for a patch whose result is not an object of the kind. The error shows the result or, for a
@@ -29,7 +31,7 @@ func Invalid(kind types.PatchType, text, after []byte, why string) error {
 // whose decoder has other messages.
 func fault(kind types.PatchType, after []byte, err error, model func() runtime.Object) string {
 	tree := map[string]any{}
-	if kind == types.StrategicMergePatchType && utiljson.Unmarshal(after, &tree) == nil {
+	if kind == types.StrategicMergePatchType && body.Harmless(after) && utiljson.Unmarshal(after, &tree) == nil {
 		if fault := runtime.DefaultUnstructuredConverter.FromUnstructured(tree, model()); fault != nil {
 			return fault.Error()
 		}

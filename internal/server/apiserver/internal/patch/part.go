@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace/millrace/internal/server/apiserver/internal/body"
 	"github.com/millrace/millrace/internal/server/resource"
 	"github.com/millrace/millrace/internal/server/resource/decode"
 )
@@ -84,7 +85,7 @@ func (p Part) through(old resource.Object) (after resource.Object, ok bool) {
 		return nil, false
 	}
 	after = p.kind.New()
-	return after, decode.JSON(text, after)
+	return after, body.Harmless(text) && decode.JSON(text, after)
 }
 
 // copy copies the fields.
