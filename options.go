@@ -23,15 +23,13 @@ import (
 //
 //	millrace.Options{Listen: "none", Controllers: []string{}, NoScheduler: true}
 type Options struct {
-	// Data is the directory for the objects and the keys. If it is empty or "memory", nothing is stored.
+	// Data is the directory for the objects, which are kept in a log, and the keys. If it is empty or "memory", nothing is
+	// stored. The objects of an embedded etcd, which earlier versions had there, are taken over at the first start.
 	Data string
-	// Journal keeps the objects of Data in a log of our own, instead of an embedded etcd. It is young,
-	// and its files may change before the first release. A directory that has one form cannot be opened with the other.
-	Journal bool
 	// Keys is the directory of keys and certificates, for several servers of one cluster, or to keep them in memory
 	// with Data: "pki" in Data by default.
 	Keys string
-	// Etcd configures an external etcd cluster instead of the embedded one.
+	// Etcd configures an external etcd cluster, which keeps the objects instead of the log in Data.
 	Etcd EtcdOptions
 	// Listen is the address of the API: "127.0.0.1:0" by default. Port 0 means a free port. With "none" there is no
 	// port, and the API can only be called from this process. A cluster in memory without a port and without a

@@ -109,7 +109,7 @@ func (p *parsed) address() address.Options {
 func (p *parsed) storage() storage.Options {
 	e := p.Etcd
 	return storage.Options{
-		Data: p.Data, Journal: p.Journal,
+		Data: p.Data,
 		Etcd: etcd.Options{
 			Endpoints: e.Servers, CertFile: e.CertFile, KeyFile: e.KeyFile, CAFile: e.CAFile, DialTimeout: e.StartTimeout, Logger: p.Logger,
 		},

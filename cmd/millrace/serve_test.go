@@ -171,10 +171,10 @@ func TestAPortInUseIsReported(t *testing.T) {
 func lockedDirectory(t *testing.T) string {
 	t.Helper()
 	data := t.TempDir()
-	if err := os.Mkdir(filepath.Join(data, "etcd"), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(data, "journal"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.Create(filepath.Join(data, "etcd", "lock"))
+	f, err := os.Create(filepath.Join(data, "journal", "lock"))
 	if err != nil {
 		t.Fatal(err)
 	}

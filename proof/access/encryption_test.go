@@ -3,7 +3,6 @@ package access_test
 import (
 	"bytes"
 	"encoding/base64"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace"
+	"github.com/millrace/millrace/internal/server/store"
+	"github.com/millrace/millrace/internal/server/store/journal"
 )
 
 // encryptedWith writes a configuration with AES-GCM keys. The first key encrypts.
@@ -30,19 +31,20 @@ func encryptedWith(t *testing.T, path string, keys ...string) millrace.Encryptio
 	return millrace.EncryptionOptions{File: path}
 }
 
-// kept reports whether a text is in any file of a directory.
-func kept(t *testing.T, directory, text string) (found bool) {
+// kept reports whether a text is in any value of the store in a data directory, as it is on the disk.
+func kept(t *testing.T, data, text string) (found bool) {
 	t.Helper()
-	err := filepath.WalkDir(directory, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		b, err := os.ReadFile(path)
-		found = found || bytes.Contains(b, []byte(text))
-		return err
-	})
+	s, err := journal.Open(journal.Options{Dir: filepath.Join(data, "journal")})
 	if err != nil {
 		t.Fatal(err)
+	}
+	defer s.Close()
+	all, err := s.List(t.Context(), "/", store.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all.Entries {
+		found = found || bytes.Contains(e.Value, []byte(text))
 	}
 	return found
 }

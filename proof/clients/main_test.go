@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if directory := os.Getenv(victimVariable); directory != "" {
-		runVictim(millrace.Options{Data: directory, Journal: os.Getenv(journalVariable) != ""})
+		runVictim(millrace.Options{Data: directory})
 		return
 	}
 	// If the reader of apimachinery's filtered watch has left, its goroutine ends with the next event, or never.

@@ -21,12 +21,11 @@ import (
 	"github.com/millrace/millrace/internal/randomly"
 )
 
-// victimVariable names the data directory of a cluster that this binary runs until it is killed, and journalVariable
-// is set if it has a journal. killsVariable says how often a cluster is killed, if not twice.
+// victimVariable names the data directory of a cluster that this binary runs until it is killed. killsVariable says how
+// often it is killed, if not twice.
 const (
-	victimVariable  = "MILLRACE_VICTIM_DIRECTORY"
-	journalVariable = "MILLRACE_VICTIM_JOURNAL"
-	killsVariable   = "MILLRACE_KILLS"
+	victimVariable = "MILLRACE_VICTIM_DIRECTORY"
+	killsVariable  = "MILLRACE_KILLS"
 )
 
 // runVictim runs a cluster and writes to it without end. It prints only what was acknowledged.
@@ -74,9 +73,7 @@ func TestKillingTheProcessLosesNothingThatWasAcknowledged(t *testing.T) {
 	if text := os.Getenv(killsVariable); text != "" {
 		kills = must(strconv.Atoi(text))(t)
 	}
-	for name, journal := range map[string]bool{"etcd": false, "journal": true} {
-		t.Run(name, func(t *testing.T) { killAgainAndAgain(t, millrace.Options{Data: t.TempDir(), Journal: journal}, kills) })
-	}
+	killAgainAndAgain(t, millrace.Options{Data: t.TempDir()}, kills)
 }
 
 func killAgainAndAgain(t *testing.T, o millrace.Options, kills int) {
@@ -104,9 +101,6 @@ func killAgainAndAgain(t *testing.T, o millrace.Options, kills int) {
 func killInTheMiddle(t *testing.T, o millrace.Options, writes int) map[string]acknowledged {
 	victim := exec.Command(os.Args[0])
 	victim.Env = append(os.Environ(), victimVariable+"="+o.Data)
-	if o.Journal {
-		victim.Env = append(victim.Env, journalVariable+"=1")
-	}
 	victim.Stderr = os.Stderr
 	out := must(victim.StdoutPipe())(t)
 	if err := victim.Start(); err != nil {

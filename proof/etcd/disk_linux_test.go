@@ -1,6 +1,7 @@
 package etcd_test
 
 import (
+	"crypto/rand"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,7 +19,7 @@ import (
 
 func TestADiskThatFillsIsToldAndForgottenWhenThereIsRoomAgain(t *testing.T) {
 	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=176m"); err != nil {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=40m"); err != nil {
 		t.Skipf("no disk can be mounted: %v", err)
 	}
 	t.Cleanup(func() {
@@ -38,11 +39,17 @@ func TestADiskThatFillsIsToldAndForgottenWhenThereIsRoomAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ballast.Close()
-	if err := syscall.Fallocate(int(ballast.Fd()), 0, 0, 100<<20); err != nil {
+	if err := syscall.Fallocate(int(ballast.Fd()), 0, 0, 20<<20); err != nil {
+		t.Fatal(err)
+	}
+	// The log goes on in the space that it has reserved for itself, 16 MiB. Zeros would be compressed to nothing.
+	large := configMapNamed("refused")
+	large.BinaryData = map[string][]byte{"k": make([]byte, 500_000)}
+	if _, err := rand.Read(large.BinaryData["k"]); err != nil {
 		t.Fatal(err)
 	}
 	within(t, "a write is refused", func() bool {
-		_, err := maps.Create(t.Context(), configMapNamed("refused"), metav1.CreateOptions{})
+		_, err := maps.Create(t.Context(), large, metav1.CreateOptions{})
 		if err == nil {
 			return maps.Delete(t.Context(), "refused", metav1.DeleteOptions{}) != nil // the disk was not full yet
 		}

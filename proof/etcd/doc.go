@@ -1,2 +1,2 @@
-// Package etcd tests a cluster whose etcd fails. It has only tests.
+// Package etcd tests a cluster whose etcd or disk fails. It has only tests.
 package etcd

@@ -66,13 +66,10 @@ func (w *world) keep(l lists) {
 func TestGuaranteesHoldWhateverHappens(t *testing.T) {
 	for name, options := range map[string]func(*testing.T) millrace.Options{
 		"memory": func(*testing.T) millrace.Options { return millrace.Options{Uncached: []string{"secrets"}} },
-		"etcd": func(t *testing.T) millrace.Options {
+		"log": func(t *testing.T) millrace.Options {
 			return millrace.Options{Data: t.TempDir(), Uncached: []string{"secrets"}}
 		},
-		"journal": func(t *testing.T) millrace.Options {
-			return millrace.Options{Data: t.TempDir(), Journal: true, Uncached: []string{"secrets"}}
-		},
-		"etcd without a cache": func(t *testing.T) millrace.Options {
+		"log without a cache": func(t *testing.T) millrace.Options {
 			return millrace.Options{Data: t.TempDir(), Uncached: []string{"*"}}
 		},
 	} {

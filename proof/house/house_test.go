@@ -47,6 +47,7 @@ var arrows = map[string][]string{
 	"server/apiserver":   {"server/audit", "server/auth", "server/fairness", "server/registry", "server/resource", "server/store", "server/watchcache", "server/wire", "internal"},
 	"server/admission":   {"demand", "server/webhook", "server/auth", "server/registry", "server/resource", "server/store", "server/watchcache", "internal"},
 	"server/fairness":    {"server/auth", "server/registry", "server/resource"},
+	"server/datadir":     {"server/registry", "server/resource", "server/store", "internal"},
 	"server/services":    {"server/registry", "server/resource", "server/store", "server/watchcache"},
 	"server/webhook":     {"server/services", "server/registry", "server/resource", "server/store", "server/watchcache"},
 	"server/custom":      {"server/webhook", "server/registry", "server/resource", "server/store", "server/watchcache", "internal"},

@@ -6,13 +6,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/millrace/millrace/internal/assembly"
 	"github.com/millrace/millrace/internal/seam"
 	"github.com/millrace/millrace/internal/server/admission/policies"
+	"github.com/millrace/millrace/internal/server/datadir"
 	"github.com/millrace/millrace/internal/server/ownership"
 	"github.com/millrace/millrace/internal/server/registry"
 	"github.com/millrace/millrace/internal/server/resource"
@@ -37,12 +36,9 @@ const (
 
 // Options say where objects are kept, and how.
 type Options struct {
-	// Data is the directory of the embedded etcd; empty keeps everything in memory. Etcd is asked instead if it has
-	// Endpoints.
+	// Data is the directory of the log; empty keeps everything in memory. Etcd is asked instead if it has Endpoints.
 	Data string
-	// Journal keeps the objects in a log in Data, instead of an embedded etcd.
-	Journal bool
-	Etcd    etcd.Options
+	Etcd etcd.Options
 	// EncryptionFile is an EncryptionConfiguration; with ReloadEncryption it is read again when it changes.
 	EncryptionFile   string
 	ReloadEncryption bool
@@ -107,25 +103,10 @@ func (s *Storage) open(ctx context.Context, l *assembly.List) (store.Store, erro
 	case s.o.Data == "":
 		return memory.New(memory.Options{HistoryBytes: historyBytes}), nil
 	}
-	database, log := filepath.Join(s.o.Data, "etcd"), filepath.Join(s.o.Data, "journal")
-	if s.o.Journal {
-		if err := empty(database, "an embedded etcd", log); err != nil {
-			return nil, err
-		}
-		return s.openJournal(log, l)
-	}
-	if err := empty(log, "a journal", database); err != nil {
+	if err := datadir.TakeOver(ctx, s.o.Data, datadir.Life(s.o.EventTTL), s.o.Logger); err != nil {
 		return nil, err
 	}
-	return etcd.Embed(ctx, etcd.EmbedOptions{Dir: database, Logger: s.o.Logger})
-}
-
-// empty refuses a directory whose objects are in another form than asked for: they would seem to be gone.
-func empty(other, form, wanted string) error {
-	if _, err := os.Stat(other); err == nil {
-		return fmt.Errorf("the objects of this cluster are in %s, in %s: a new cluster in %s would not have them", form, other, wanted)
-	}
-	return nil
+	return s.openJournal(datadir.Log(s.o.Data), l)
 }
 
 // openJournal opens the log. If its disk fails, the cluster fails.

@@ -56,7 +56,7 @@ func Command() *cobra.Command {
 		Use:   "apiserver",
 		Short: "Run the API server alone",
 		Long: "Run the API server alone, with the flags of kube-apiserver. Without --etcd-servers it keeps the cluster in an\n" +
-			"embedded etcd in the data directory, where it also writes a kubeconfig for the other components.",
+			"log in the data directory, where it also writes a kubeconfig for the other components.",
 		Args: cobra.NoArgs,
 		RunE: flags.UntilSignal(func(ctx context.Context, c *cobra.Command) error {
 			if f.version.Print(c.OutOrStdout()) {

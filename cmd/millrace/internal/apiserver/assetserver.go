@@ -30,16 +30,16 @@ func AssetCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if len(f.EtcdServers) == 0 {
+			if len(f.Etcd.Servers) == 0 {
 				return errors.New("--etcd-servers must be specified")
 			}
-			standsIn, release, err := standin.Claim(ctx, f.EtcdServers)
+			standsIn, release, err := standin.Claim(ctx, f.Etcd.Servers)
 			if err != nil {
 				return err
 			}
 			if standsIn {
 				defer release()
-				f.Data, f.EtcdServers = "memory", nil
+				f.Data, f.Etcd.Servers = "memory", nil
 			}
 			o, err := f.Options(log)
 			if err != nil {

@@ -16,8 +16,8 @@ const (
 )
 
 // GiveBackWhenQuiet releases unused memory whenever the process has become idle after work, until ctx ends. The runtime
-// by itself keeps 1.5 times the live heap of the busiest time for two minutes, and pages of mapped files for ever.
-func GiveBackWhenQuiet(ctx context.Context, files []string) {
+// by itself keeps 1.5 times the live heap of the busiest time for two minutes, and pages of the program for ever.
+func GiveBackWhenQuiet(ctx context.Context) {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	last := cpuTime()
@@ -29,7 +29,7 @@ func GiveBackWhenQuiet(ctx context.Context, files []string) {
 		}
 		now := cpuTime()
 		if now-last < quiet && now-given > worth {
-			GiveBack(files)
+			GiveBack()
 			given = cpuTime()
 		}
 		last = now

@@ -12,13 +12,17 @@ import (
 	"syscall"
 )
 
-// GiveBack releases unused heap, and mapped pages of files: of the program, most of which only the start needed, and of
-// the named files. The kernel reads a page from its file again when it is used. After the first call it reads the
-// program's pages one by one; before, a start needs many of them quickly.
-func GiveBack(files []string) {
+// GiveBack releases unused heap, and pages of the program, most of which only the start needed. The kernel reads a page
+// from its file again when it is used. After the first call it reads the pages one by one; before, a start needs many of
+// them quickly.
+func GiveBack() {
 	sparing.Do(func() { mapSparingly() })
 	debug.FreeOSMemory()
-	files = append(program(), files...)
+	release(program())
+}
+
+// release releases the mapped pages of files.
+func release(files []string) {
 	for m := range mappings() {
 		if slices.Contains(files, m.file) {
 			m.release()

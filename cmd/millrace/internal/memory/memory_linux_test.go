@@ -96,6 +96,6 @@ func TestReleasedPagesOfAFileCanBeReadAgain(t *testing.T) {
 		if string(pages) != text {
 			t.Fatal("the file reads differently")
 		}
-		GiveBack([]string{path})
+		release([]string{path})
 	}
 }

@@ -5,4 +5,4 @@ package memory
 import "runtime/debug"
 
 // GiveBack releases unused heap.
-func GiveBack([]string) { debug.FreeOSMemory() }
+func GiveBack() { debug.FreeOSMemory() }

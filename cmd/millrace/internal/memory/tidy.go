@@ -21,7 +21,7 @@ func Tidy(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-timer.C:
-			GiveBack(nil)
+			GiveBack()
 			timer.Reset(rest)
 		}
 	}

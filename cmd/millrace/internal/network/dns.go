@@ -50,7 +50,7 @@ func DNSCommand() *cobra.Command {
 			}
 			return loop.Run(ctx, clients, server, tells, loop.Func(memory.Tidy), loop.Func(func(ctx context.Context) error {
 				if server.Synced(ctx) == nil {
-					memory.GiveBack(nil) // what the lists needed: from now on there is hardly any garbage
+					memory.GiveBack() // what the lists needed: from now on there is hardly any garbage
 				}
 				return nil
 			}))

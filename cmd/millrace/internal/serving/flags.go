@@ -26,13 +26,11 @@ import (
 // Flags are the flags of commands that serve the API.
 type Flags struct {
 	Data, kubeconfig                  string
-	EtcdServers                       []string
-	etcdCert, etcdKey, etcdCA         string
+	Etcd                              flags.Etcd
 	tokenFile, ServiceRange, clientCA string
 	hosts                             []string
-	etcdTimeout                       time.Duration
 	advertise                         string
-	privileged, journal               bool
+	privileged                        bool
 	auditFlags                        auditFlags
 	AuthFlags                         authFlags
 	Log                               flags.Log
@@ -41,13 +39,8 @@ type Flags struct {
 func (f *Flags) Add(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&f.Data, "data", DefaultData(), `directory that stores the cluster; "memory" stores nothing`)
-	fl.BoolVar(&f.journal, "journal", false, "keep the objects in a log in the data directory, instead of an embedded etcd (young: the files may change)")
 	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "file to write the administrator's kubeconfig to (default: kubeconfig in the data directory)")
-	fl.StringSliceVar(&f.EtcdServers, "etcd-servers", nil, "URLs of an external etcd cluster, separated by commas (default: an embedded etcd)")
-	fl.StringVar(&f.etcdCert, "etcd-certfile", "", "client certificate for the etcd cluster")
-	fl.StringVar(&f.etcdKey, "etcd-keyfile", "", "key of the client certificate")
-	fl.StringVar(&f.etcdCA, "etcd-cafile", "", "CA certificates of the etcd cluster")
-	fl.DurationVar(&f.etcdTimeout, "etcd-start-timeout", 20*time.Second, "how long to wait at the start for an etcd cluster that does not answer")
+	f.Etcd.Add(c, "default: a log in the data directory")
 	fl.StringVar(&f.advertise, "advertise-address", "", "address at which pods and other servers reach the API (default: the listen address or, if that is a loopback or unspecified address, the address of the default route)")
 	fl.StringVar(&f.tokenFile, "token-auth-file", "", "file of static tokens: token,user,uid,\"group1,group2\"")
 	fl.StringVar(&f.clientCA, "client-ca-file", "", "additional CA certificates for client certificates")
@@ -62,8 +55,8 @@ func (f *Flags) Add(c *cobra.Command) {
 // Options checks the flags before anything is started.
 func (f *Flags) Options(listen, listenFlag string, log *slog.Logger) (millrace.Options, error) {
 	o := millrace.Options{
-		Data: f.Data, Journal: f.journal, Listen: listen, TokenFile: f.tokenFile, ServiceRange: f.ServiceRange, Hosts: f.hosts,
-		Etcd:      millrace.EtcdOptions{Servers: f.EtcdServers, CertFile: f.etcdCert, KeyFile: f.etcdKey, CAFile: f.etcdCA, StartTimeout: f.etcdTimeout},
+		Data: f.Data, Listen: listen, TokenFile: f.tokenFile, ServiceRange: f.ServiceRange, Hosts: f.hosts,
+		Etcd:      millrace.EtcdOptions(f.Etcd),
 		Advertise: f.advertise,
 		Serving:   millrace.ServingOptions{ClientCAFile: f.clientCA}, AllowPrivileged: f.privileged,
 		Audit: f.auditFlags.audit, Encryption: f.auditFlags.encryption,
@@ -76,14 +69,11 @@ func (f *Flags) Options(listen, listenFlag string, log *slog.Logger) (millrace.O
 	if f.Data == "" {
 		return o, fmt.Errorf(`--data is empty: name a directory, or "memory"`)
 	}
-	if f.journal && (f.Data == "memory" || len(f.EtcdServers) > 0) {
-		return o, errors.New("--journal needs a data directory: it goes neither with --data memory nor with --etcd-servers")
-	}
 	if _, _, err := net.SplitHostPort(listen); err != nil {
 		return o, fmt.Errorf("%s %q is not an address such as 127.0.0.1:6443: %w", listenFlag, listen, err)
 	}
-	if f.etcdTimeout < 0 {
-		return o, fmt.Errorf("--etcd-start-timeout %v is less than 0", f.etcdTimeout)
+	if f.Etcd.StartTimeout < 0 {
+		return o, fmt.Errorf("--etcd-start-timeout %v is less than 0", f.Etcd.StartTimeout)
 	}
 	if ip := net.ParseIP(f.advertise); f.advertise != "" && (ip == nil || ip.IsLoopback() || ip.IsUnspecified()) {
 		return o, fmt.Errorf("--advertise-address %q is not an address that pods can reach, such as 10.0.0.1", f.advertise)
@@ -97,15 +87,15 @@ func (f *Flags) Options(listen, listenFlag string, log *slog.Logger) (millrace.O
 		}
 	}
 	return o, flags.Files(map[string]string{
-		"etcd-certfile": f.etcdCert, "etcd-keyfile": f.etcdKey, "etcd-cafile": f.etcdCA, "token-auth-file": f.tokenFile, "client-ca-file": f.clientCA,
+		"etcd-certfile": f.Etcd.CertFile, "etcd-keyfile": f.Etcd.KeyFile, "etcd-cafile": f.Etcd.CAFile, "token-auth-file": f.tokenFile, "client-ca-file": f.clientCA,
 	})
 }
 
 // where describes where the cluster is stored.
 func (f *Flags) where() string {
 	switch {
-	case len(f.EtcdServers) > 0:
-		return "in the etcd cluster at " + strings.Join(f.EtcdServers, ", ")
+	case len(f.Etcd.Servers) > 0:
+		return "in the etcd cluster at " + strings.Join(f.Etcd.Servers, ", ")
 	case f.Data == "memory":
 		return "in memory; nothing is kept"
 	}
@@ -163,13 +153,12 @@ func (f *Flags) Serve(ctx context.Context, out io.Writer, o millrace.Options, li
 		with = fmt.Sprintf(", with %d hollow nodes", o.Nodes)
 	}
 	fmt.Fprintf(out, "Ready after %v at %s%s. Ctrl-C ends it.\n\nexport KUBECONFIG=%s\n", time.Since(began).Round(time.Millisecond), cluster.URL(), with, path)
-	files := mappedFiles(o)
-	memory.GiveBack(files)
+	memory.GiveBack()
 	var tidying sync.WaitGroup
 	defer tidying.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	tidying.Go(func() { memory.GiveBackWhenQuiet(ctx, files) })
+	tidying.Go(func() { memory.GiveBackWhenQuiet(ctx) })
 	tidying.Go(func() { keepKubeconfig(ctx, cluster, path, o.Logger) })
 	select {
 	case <-ctx.Done():

@@ -48,15 +48,6 @@ func keepKubeconfig(ctx context.Context, c kubeconfigWriter, path string, log *s
 	}
 }
 
-// mappedFiles returns the files that the cluster maps into memory: etcd's database.
-func mappedFiles(o millrace.Options) []string {
-	path, err := filepath.Abs(filepath.Join(o.Data, "etcd", "member", "snap", "db"))
-	if err != nil {
-		return nil
-	}
-	return []string{path}
-}
-
 // Explain returns a one-line error that says why a start has failed and what to do.
 func Explain(err error, o millrace.Options, listenFlag string) error {
 	var path *fs.PathError
@@ -82,7 +73,7 @@ func Explain(err error, o millrace.Options, listenFlag string) error {
 
 // inUse reports whether another cluster uses the data directory.
 func inUse(data string) bool {
-	f, err := os.Open(filepath.Join(data, "etcd", "lock"))
+	f, err := os.Open(filepath.Join(data, "journal", "lock"))
 	if err != nil {
 		return false
 	}

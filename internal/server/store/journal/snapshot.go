@@ -54,19 +54,15 @@ func (s *Store) writeSnapshot(ctx context.Context, name string) (*snapshotWriter
 	if err != nil {
 		return nil, err
 	}
-	w := &snapshotWriter{source: &source{file: f}, codec: newCodec(), expires: make(map[string]time.Time)}
+	w := newSnapshotWriter(f)
 	defer w.codec.close()
 	err = s.state.Each(ctx, func(now store.Revision) error {
-		w.rev, w.source.name = now, fileName(now, snapshotSuffix)
 		s.state.Expiring(func(key string, at time.Time) { w.expires[key] = at })
-		w.buffer, w.source.salt = newHead()
+		w.begin(now)
 		return nil
 	}, w.add)
 	if err == nil {
-		err = w.flush(true)
-	}
-	if err == nil {
-		err = f.sync()
+		err = w.end()
 	}
 	if err != nil {
 		_ = f.Close() // the first error counts
@@ -88,6 +84,24 @@ type snapshotWriter struct {
 	buffer  []byte // records that are not written yet
 	refs    []memory.Ref
 	places  []memory.Place // of refs
+}
+
+func newSnapshotWriter(f file) *snapshotWriter {
+	return &snapshotWriter{source: &source{file: f}, codec: newCodec(), expires: make(map[string]time.Time)}
+}
+
+// begin says of which revision the entries are.
+func (w *snapshotWriter) begin(rev store.Revision) {
+	w.rev, w.source.name = rev, fileName(rev, snapshotSuffix)
+	w.buffer, w.source.salt = newHead()
+}
+
+// end writes what is left, and syncs the file.
+func (w *snapshotWriter) end() error {
+	if err := w.flush(true); err != nil {
+		return err
+	}
+	return w.source.file.sync()
 }
 
 func (w *snapshotWriter) add(e store.Entry, ref memory.Ref) error {

@@ -1,0 +1,142 @@
+package data
+
+import (
+	"bytes"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/millrace/millrace"
+)
+
+// startEtcd starts an etcd, and returns its URL.
+func startEtcd(t *testing.T) string {
+	t.Helper()
+	free := func() url.URL {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		return url.URL{Scheme: "http", Host: l.Addr().String()}
+	}
+	client, peer := free(), free()
+	c := embed.NewConfig()
+	c.Dir, c.ZapLoggerBuilder = t.TempDir(), embed.NewZapLoggerBuilder(zap.NewNop())
+	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
+	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
+	c.InitialCluster = c.InitialClusterFromName(c.Name)
+	e, err := embed.StartEtcd(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	<-e.Server.ReadyNotify()
+	return client.String()
+}
+
+// run runs a command and returns what it prints.
+func run(t *testing.T, c *cobra.Command, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	c.SetArgs(args)
+	c.SetOut(&out)
+	c.SetErr(&out)
+	c.SilenceErrors, c.SilenceUsage = true, true
+	err := c.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+// during runs a function with the config maps of a cluster.
+func during(t *testing.T, o millrace.Options, do func(typedcorev1.ConfigMapInterface)) {
+	t.Helper()
+	o.Controllers, o.NoScheduler = []string{}, true
+	c, err := millrace.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := kubernetes.NewForConfig(c.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(k.CoreV1().ConfigMaps("default"))
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAClusterMovesToAnEtcdClusterAndBack(t *testing.T) {
+	here, there, server := t.TempDir(), t.TempDir(), startEtcd(t)
+	during(t, millrace.Options{Data: here}, func(maps typedcorev1.ConfigMapInterface) {
+		if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	const key = "/registry/configmaps/default/kept"
+	if out, err := run(t, Command(), "get", "--data", here, "--keys-only", "/registry/configmaps/default"); err != nil || out != key+"\n" {
+		t.Errorf("get printed %q, %v", out, err)
+	}
+	if out, err := run(t, Command(), "get", "--data", here); err != nil || !strings.Contains(out, key+"\nk8s\x00") {
+		t.Errorf("get printed %d bytes, %v", len(out), err)
+	}
+	if out, err := run(t, Command(), "export", "--data", here, "--etcd-servers", server); err != nil || !strings.Contains(out, "objects copied in") {
+		t.Errorf("export printed %q, %v", out, err)
+	}
+	if _, err := run(t, Command(), "export", "--data", here, "--etcd-servers", server); err == nil || !strings.Contains(err.Error(), "has objects already, such as /registry/") {
+		t.Errorf("a second export: %v", err)
+	}
+	var changed *corev1.ConfigMap
+	during(t, millrace.Options{Etcd: millrace.EtcdOptions{Servers: []string{server}}, Keys: filepath.Join(here, "pki")}, func(maps typedcorev1.ConfigMapInterface) {
+		m, err := maps.Get(t.Context(), "kept", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Data = map[string]string{"k": "v"}
+		if changed, err = maps.Update(t.Context(), m, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if out, err := run(t, Command(), "import", "--data", there, "--etcd-servers", server); err != nil || !strings.Contains(out, "objects copied in") {
+		t.Errorf("import printed %q, %v", out, err)
+	}
+	during(t, millrace.Options{Data: there}, func(maps typedcorev1.ConfigMapInterface) {
+		m, err := maps.Get(t.Context(), "kept", metav1.GetOptions{})
+		if err != nil || m.ResourceVersion != changed.ResourceVersion || m.UID != changed.UID || m.Data["k"] != "v" {
+			t.Errorf("after the import there is %v, %v; before there was %v", m, err, changed)
+		}
+	})
+	if _, err := run(t, Command(), "import", "--data", there, "--etcd-servers", server); err == nil || !strings.Contains(err.Error(), "there is a log in "+there) {
+		t.Errorf("a second import: %v", err)
+	}
+}
+
+func TestWhatCannotBeReadOrMovedIsTold(t *testing.T) {
+	empty, used := t.TempDir(), t.TempDir()
+	c, err := millrace.Start(t.Context(), millrace.Options{Data: used, Controllers: []string{}, NoScheduler: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for want, args := range map[string][]string{
+		"there is no log in " + empty:            {"get", "--data", empty},
+		"is in use by another process":           {"get", "--data", used},
+		"name the etcd cluster":                  {"import", "--data", empty},
+		"cannot be reached":                      {"import", "--data", empty, "--etcd-servers", "http://127.0.0.1:1", "--etcd-start-timeout", "100ms"},
+		"accepts at most 1 arg(s), received 2":   {"get", "a", "b"},
+		"name the etcd cluster with --etcd-serv": {"export", "--data", used},
+	} {
+		if out, err := run(t, Command(), args...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v printed %q, and the error is %v, want %s", args, out, err, want)
+		}
+	}
+}

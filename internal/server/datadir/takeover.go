@@ -1,0 +1,66 @@
+package datadir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/millrace/millrace/internal/durable"
+	"github.com/millrace/millrace/internal/server/store/etcd"
+	"github.com/millrace/millrace/internal/server/store/journal"
+)
+
+// progressEvery is how often a takeover tells how far it is.
+const progressEvery = 2 * time.Second
+
+// TakeOver moves the objects of an embedded etcd, in which earlier versions kept them, into the log: once. The database
+// stays beside it under another name. A takeover that was cut off begins anew.
+func TakeOver(ctx context.Context, data string, life func(key string) time.Duration, log *slog.Logger) error {
+	database := filepath.Join(data, "etcd")
+	if _, err := os.Stat(database); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	kept := database + ".taken-over"
+	if _, err := os.Stat(kept); err == nil {
+		return fmt.Errorf("the objects of %s were taken over, and there are others in %s: move one of them away", kept, database)
+	}
+	there, err := journal.Exists(Log(data))
+	if err != nil {
+		return err
+	}
+	if !there { // or else the last step is missing
+		if err := adopt(ctx, database, Log(data), life, log); err != nil {
+			return fmt.Errorf("take over the objects of the embedded etcd in %s: %w", database, err)
+		}
+	}
+	if err := os.Rename(database, kept); err != nil {
+		return err
+	}
+	if err := durable.SyncDirectory(data); err != nil {
+		return err
+	}
+	log.Warn("this cluster's objects are in a log now; the database of before is kept and no longer needed", "log", Log(data), "database", kept)
+	return nil
+}
+
+func adopt(ctx context.Context, database, to string, life func(string) time.Duration, log *slog.Logger) error {
+	from, err := etcd.Embed(ctx, etcd.EmbedOptions{Dir: database, Logger: log})
+	if err != nil {
+		return err
+	}
+	told := time.Now()
+	err = journal.Adopt(ctx, to, journal.Adoption{From: from, Prefix: "/", Life: life, Told: func(done, left int64) {
+		if time.Since(told) > progressEvery {
+			told = time.Now()
+			log.Warn("taking over objects from the database of an earlier version", "objects", done, "left", left)
+		}
+	}})
+	return errors.Join(err, from.Close())
+}
