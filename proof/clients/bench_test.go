@@ -24,7 +24,7 @@ import (
 	"github.com/millrace/millrace"
 )
 
-// benchCluster starts an API server with embedded etcd and without loops, reached over TLS as from outside.
+// benchCluster starts an API server with a log on the disk and without loops, reached over TLS as from outside.
 func benchCluster(b *testing.B) (*rest.Config, *kubernetes.Clientset) {
 	b.Helper()
 	c, err := millrace.Start(b.Context(), millrace.Options{Data: b.TempDir(), Controllers: []string{}, NoScheduler: true})

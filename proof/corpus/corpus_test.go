@@ -62,7 +62,7 @@ func TestAnswersAreThoseOfAKubeAPIServer(t *testing.T) {
 	all := corpus.Stories()
 	stores := map[string]func(*testing.T) millrace.Options{
 		"memory": func(*testing.T) millrace.Options { return millrace.Options{} },
-		"etcd":   func(t *testing.T) millrace.Options { return millrace.Options{Data: t.TempDir()} },
+		"log":    func(t *testing.T) millrace.Options { return millrace.Options{Data: t.TempDir()} },
 		"uncached": func(*testing.T) millrace.Options {
 			return millrace.Options{Uncached: []string{"configmaps", "pods", "deployments.apps", "services"}}
 		},
