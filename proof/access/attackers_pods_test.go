@@ -58,6 +58,11 @@ func TestWhoMayCreatePodsInARestrictedNamespaceGetsNoMoreOfTheHost(t *testing.T)
 		{pods, restrictedPod("", `,"initContainers":[{"name":"d","image":"i"}]`, drop), refused},
 		{pods, restrictedPod("", `,"serviceAccountName":"of-others"`, drop), refused},
 		{pods, restrictedPod("", `,"priority":2000001000`, drop), refused},
+		// With users of its own a pod may be root in its container; the node refuses it if it has no such users to give.
+		{pods, restrictedPod("", `,"hostUsers":false`, drop+`,"runAsUser":0`), http.StatusCreated},
+		{pods, restrictedPod("", `,"hostUsers":false`, drop+`,"privileged":true`), http.StatusUnprocessableEntity},
+		{pods, restrictedPod("", `,"hostUsers":false,"hostPID":true`, drop), http.StatusUnprocessableEntity},
+		{pods, restrictedPod("", `,"hostUsers":false,"volumes":[{"name":"v","hostPath":{"path":"/"}}]`, drop), refused},
 		{pods, restrictedPod(`,"annotations":{"kubernetes.io/config.source":"file"}`, `,"hostNetwork":true`, drop), refused},
 		{pods, restrictedPod(`,"annotations":{"kubernetes.io/config.mirror":"x"}`, `,"nodeName":"n","hostNetwork":true`, drop), refused},
 		{"PATCH /api/v1/namespaces/default/pods/p/ephemeralcontainers", ephemeral, refused},
@@ -84,7 +89,11 @@ func TestANodeChangesNothingButItselfAndItsPods(t *testing.T) {
 			`"kind":"Node","name":"` + node + `","uid":"x","controller":true}]},"spec":{"nodeName":"` + node + `","containers":[{"name":"c","image":"i"}]` +
 			spec + `}}`
 	}
-	const pods, lease = "POST /api/v1/namespaces/default/pods", `{"metadata":{"name":"b"},"spec":{"holderIdentity":"a"}}`
+	const (
+		pods  = "POST /api/v1/namespaces/default/pods"
+		lease = `{"metadata":{"name":"b"},"spec":{"holderIdentity":"a"}}`
+		slice = `{"metadata":{"name":"x"},"spec":{"driver":"d.example.com","nodeName":"b","pool":{"name":"p","resourceSliceCount":1}}}`
+	)
 	c.attempts(t, c.clientOf("system:node:a", "system:nodes"), []attempt{
 		{"PATCH /api/v1/nodes/a/status", `{"status":{"phase":"Running"}}`, http.StatusOK},
 		{"PATCH /api/v1/nodes/b/status", `{"status":{"phase":"Running"}}`, refused},
@@ -105,6 +114,12 @@ func TestANodeChangesNothingButItselfAndItsPods(t *testing.T) {
 		{"POST /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", lease, refused},
 		{"POST /apis/coordination.k8s.io/v1/namespaces/kube-system/leases", strings.Replace(lease, `"b"`, `"a"`, 1), refused},
 		{"POST /apis/storage.k8s.io/v1/csinodes", `{"metadata":{"name":"b"},"spec":{"drivers":[]}}`, refused},
+		{"PUT /apis/storage.k8s.io/v1/csinodes/b", `{"metadata":{"name":"b"},"spec":{"drivers":[]}}`, refused},
+		{"DELETE /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/b", "", refused},
+		{"POST /apis/resource.k8s.io/v1/resourceslices", slice, refused},
+		{"DELETE /apis/resource.k8s.io/v1/resourceslices?fieldSelector=spec.nodeName%3Db", "", refused},
+		{"PATCH /apis/certificates.k8s.io/v1/certificatesigningrequests/c/approval", `{"status":{"conditions":[]}}`, refused},
+		{"PATCH /apis/certificates.k8s.io/v1/certificatesigningrequests/c/status", `{"status":{"certificate":"eA=="}}`, refused},
 		{"GET /api/v1/namespaces/default/secrets/s", "", refused},
 		{"GET /api/v1/namespaces/default/configmaps/kube-root-ca.crt", "", refused},
 		{"POST /api/v1/namespaces/default/serviceaccounts/robot/token", `{"spec":{}}`, refused},

@@ -89,9 +89,10 @@ func probes(t *testing.T, c *cluster) {
 			live.be(true)
 			ready.be(false)
 			start.be(false)
+			// Each failure is an event, and of the first 25 about a pod none may be dropped.
 			r.pod(name, rests,
-				fmt.Sprintf("    startupProbe: {%s, periodSeconds: 1, failureThreshold: 60, timeoutSeconds: 5}", start.probe),
-				fmt.Sprintf("    readinessProbe: {%s, periodSeconds: 1, failureThreshold: 1, timeoutSeconds: 5}", ready.probe),
+				fmt.Sprintf("    startupProbe: {%s, periodSeconds: 4, failureThreshold: 60, timeoutSeconds: 5}", start.probe),
+				fmt.Sprintf("    readinessProbe: {%s, periodSeconds: 4, failureThreshold: 1, timeoutSeconds: 5}", ready.probe),
 				fmt.Sprintf("    livenessProbe: {%s, periodSeconds: 1, failureThreshold: 2, timeoutSeconds: 5, terminationGracePeriodSeconds: 1}", live.probe),
 				"    volumeMounts: [{name: health, mountPath: /health}]",
 				"  hostNetwork: true",
