@@ -1,6 +1,7 @@
 package millrace_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,6 +57,27 @@ func TestTheObjectsOfAnEmbeddedEtcdAreTakenOverOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+	if err := os.Rename(database+".taken-over", database); err != nil {
+		t.Fatal(err)
+	}
+	e, err := etcd.Embed(t.Context(), etcd.EmbedOptions{Dir: database})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		if _, err := e.Create(t.Context(), fmt.Sprint("/registry/later/", i), nil, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := millrace.Start(t.Context(), o); err == nil || !strings.Contains(err.Error(), "it was written to after the log") {
+		t.Errorf("a database with changes that the log lacks: %v", err)
+	}
+	if err := os.Rename(database, database+".taken-over"); err != nil {
+		t.Fatal(err)
 	}
 	fillDatabase(t, database)
 	if _, err := millrace.Start(t.Context(), o); err == nil || !strings.Contains(err.Error(), "there are others in "+database) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/durable"
+	"github.com/millrace/millrace/internal/server/store"
 	"github.com/millrace/millrace/internal/server/store/etcd"
 	"github.com/millrace/millrace/internal/server/store/journal"
 )
@@ -31,14 +32,8 @@ func TakeOver(ctx context.Context, data string, life func(key string) time.Durat
 	if _, err := os.Stat(kept); err == nil {
 		return fmt.Errorf("the objects of %s were taken over, and there are others in %s: move one of them away", kept, database)
 	}
-	there, err := journal.Exists(Log(data))
-	if err != nil {
-		return err
-	}
-	if !there { // or else the last step is missing
-		if err := adopt(ctx, database, Log(data), life, log); err != nil {
-			return fmt.Errorf("take over the objects of the embedded etcd in %s: %w", database, err)
-		}
+	if err := move(ctx, database, data, life, log); err != nil {
+		return fmt.Errorf("take over the objects of the embedded etcd in %s: %w", database, err)
 	}
 	if err := os.Rename(database, kept); err != nil {
 		return err
@@ -50,17 +45,38 @@ func TakeOver(ctx context.Context, data string, life func(key string) time.Durat
 	return nil
 }
 
-func adopt(ctx context.Context, database, to string, life func(string) time.Duration, log *slog.Logger) error {
+func move(ctx context.Context, database, data string, life func(string) time.Duration, log *slog.Logger) error {
+	there, err := journal.Exists(Log(data))
+	if err != nil {
+		return err
+	}
 	from, err := etcd.Embed(ctx, etcd.EmbedOptions{Dir: database, Logger: log})
 	if err != nil {
 		return err
 	}
+	if there { // an earlier takeover lacks its last step, or an earlier version has gone on with the database
+		return errors.Join(older(ctx, from, data), from.Close())
+	}
 	told := time.Now()
-	err = journal.Adopt(ctx, to, journal.Adoption{From: from, Prefix: "/", Life: life, Told: func(done, left int64) {
+	err = journal.Adopt(ctx, Log(data), journal.Adoption{From: from, Prefix: "/", Life: life, Told: func(done, left int64) {
 		if time.Since(told) > progressEvery {
 			told = time.Now()
 			log.Warn("taking over objects from the database of an earlier version", "objects", done, "left", left)
 		}
 	}})
 	return errors.Join(err, from.Close())
+}
+
+// older returns an error if a database has changes that the log lacks.
+func older(ctx context.Context, database store.Store, data string) error {
+	log, err := Open(data)
+	if err != nil {
+		return err
+	}
+	has, err := log.Revision(ctx)
+	old, unknown := database.Revision(ctx)
+	if err = errors.Join(err, unknown, log.Close()); err == nil && old > has {
+		err = fmt.Errorf("it was written to after the log in %s was made: move one of them away", Log(data))
+	}
+	return err
 }
