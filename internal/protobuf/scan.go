@@ -14,6 +14,7 @@ package protobuf
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -61,7 +62,7 @@ func (s *Scanner) Next() bool {
 	}
 	tag, at := Varint(s.rest)
 	number := tag >> 3
-	if at == 0 || number == 0 || number > uint64(protowire.MaxValidNumber) {
+	if at == 0 || number == 0 || number > math.MaxInt32 { // the limit of protowire; definitions have a lower one
 		return s.fail()
 	}
 	s.Number, s.Type = Number(number), protowire.Type(tag&7)
