@@ -103,7 +103,7 @@ func (s *Storage) open(ctx context.Context, l *assembly.List) (store.Store, erro
 	case s.o.Data == "":
 		return memory.New(memory.Options{HistoryBytes: historyBytes}), nil
 	}
-	if err := datadir.TakeOver(ctx, s.o.Data, datadir.Life(s.o.EventTTL), s.o.Logger); err != nil {
+	if err := datadir.TakeOver(ctx, s.o.Data, s.o.EventTTL, s.o.Logger); err != nil {
 		return nil, err
 	}
 	return s.openJournal(datadir.Log(s.o.Data), l)

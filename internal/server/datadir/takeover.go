@@ -20,8 +20,8 @@ import (
 const progressEvery = 2 * time.Second
 
 // TakeOver moves the objects of an embedded etcd, in which earlier versions kept them, into the log: once. The database
-// stays beside it under another name. A takeover that was cut off begins anew.
-func TakeOver(ctx context.Context, data string, life func(key string) time.Duration, log *slog.Logger) error {
+// stays beside it under another name. Events live as long as Life says. A takeover that was cut off begins anew.
+func TakeOver(ctx context.Context, data string, events time.Duration, log *slog.Logger) error {
 	database := filepath.Join(data, "etcd")
 	if _, err := os.Stat(database); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -32,7 +32,7 @@ func TakeOver(ctx context.Context, data string, life func(key string) time.Durat
 	if _, err := os.Stat(kept); err == nil {
 		return fmt.Errorf("the objects of %s were taken over, and there are others in %s: move one of them away", kept, database)
 	}
-	if err := move(ctx, database, data, life, log); err != nil {
+	if err := move(ctx, database, data, events, log); err != nil {
 		return fmt.Errorf("take over the objects of the embedded etcd in %s: %w", database, err)
 	}
 	if err := os.Rename(database, kept); err != nil {
@@ -45,7 +45,7 @@ func TakeOver(ctx context.Context, data string, life func(key string) time.Durat
 	return nil
 }
 
-func move(ctx context.Context, database, data string, life func(string) time.Duration, log *slog.Logger) error {
+func move(ctx context.Context, database, data string, events time.Duration, log *slog.Logger) error {
 	there, err := journal.Exists(Log(data))
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func move(ctx context.Context, database, data string, life func(string) time.Dur
 		return errors.Join(older(ctx, from, data), from.Close())
 	}
 	told := time.Now()
-	err = journal.Adopt(ctx, Log(data), journal.Adoption{From: from, Prefix: "/", Life: life, Told: func(done, left int64) {
+	err = journal.Adopt(ctx, Log(data), journal.Adoption{From: from, Prefix: "/", Life: Life(events), Told: func(done, left int64) {
 		if time.Since(told) > progressEvery {
 			told = time.Now()
 			log.Warn("taking over objects from the database of an earlier version", "objects", done, "left", left)

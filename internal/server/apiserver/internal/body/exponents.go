@@ -49,12 +49,13 @@ func harmlessText(text []byte) (harmless []byte, found bool) {
 		return text, false
 	}
 	text = unescaped(text)
-	for at := nextExponent(text, 0); at >= 0; at = nextExponent(text, at+1) {
-		from, to := at, at
+	to := 0
+	for at := nextExponent(text, 0); at >= 0; at = nextExponent(text, to) {
+		from := at
 		for from > 0 && isIn(text[from-1], "0123456789.+-") {
 			from--
 		}
-		for to < len(text) && isIn(text[to], numeric) {
+		for to = at; to < len(text) && isIn(text[to], numeric); { // a run is looked at once, however many exponents it has
 			to++
 		}
 		if from > 0 && isIn(text[from-1], letters) || to < len(text) && isIn(text[to], letters) {

@@ -76,6 +76,16 @@ func TestNamesThatLookLikeExponentsAreNames(t *testing.T) {
 	}
 }
 
+// Whoever looked at all of the text at each exponent would take hours.
+func TestAMillionExponentsInARowAreLookedAtOnce(t *testing.T) {
+	if body.Harmless([]byte(`{"cpu":"` + strings.Repeat("1e9999", 1_000_000) + `"}`)) {
+		t.Error("it is harmless")
+	}
+	if !body.Harmless([]byte(`{"cpu":"x` + strings.Repeat("1e9999", 1_000_000) + `"}`)) {
+		t.Error("a word is not harmless")
+	}
+}
+
 func FuzzHarmless(f *testing.F) {
 	f.Add([]byte(`{"cpu":"1\u0065-99999"}`))
 	f.Add([]byte(`"\u006`))
