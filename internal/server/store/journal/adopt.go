@@ -25,10 +25,15 @@ func Exists(dir string) (bool, error) {
 	return false, nil
 }
 
+// Lister is what Adopt needs of another store.
+type Lister interface {
+	List(ctx context.Context, prefix string, o store.ListOptions) (store.Page, error)
+}
+
 // Adoption says what Adopt takes over.
 type Adoption struct {
 	// From has the entries. They keep their revisions, so clients notice nothing, except that older changes are gone.
-	From store.Store
+	From Lister
 	// Prefix is that of the keys to take over.
 	Prefix string
 	// Life returns how long an entry lives, for ever if zero. How much of that has passed no store tells: it begins anew.
