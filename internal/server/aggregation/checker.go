@@ -14,10 +14,13 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	v1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/millrace/millrace/internal/server/auth"
+	"github.com/millrace/millrace/internal/server/follow"
 	"github.com/millrace/millrace/internal/server/registry"
+	"github.com/millrace/millrace/internal/server/resource"
 	"github.com/millrace/millrace/internal/server/services"
 )
 
@@ -47,9 +50,11 @@ func (a *Aggregator) startChecker(ctx context.Context, r *remote) *checker {
 // keepChecking asks again from time to time, and whenever the service or its endpoints change.
 func (a *Aggregator) keepChecking(ctx context.Context, s *v1.APIService, c *connections) {
 	retry := firstRetry
+	changes := a.changesOf(s.Spec.Service)
+	defer changes.stream.Close()
 	for ctx.Err() == nil {
 		next := checkEvery
-		changes := a.changesOf(ctx, s.Spec.Service)
+		changes.begin(ctx)
 		condition := a.check(ctx, s, c)
 		if ctx.Err() == nil {
 			if err := a.report(ctx, s.Name, condition); err != nil && !apierrors.IsNotFound(err) {
@@ -67,47 +72,63 @@ func (a *Aggregator) keepChecking(ctx context.Context, s *v1.APIService, c *conn
 	}
 }
 
-// changes are watches on what a check depends on. Each is used for one round.
-type changes []*registry.Watcher
+// changesOf follows what a check depends on. What is served of it now is followed.
+func (a *Aggregator) changesOf(ref *v1.ServiceReference) *changes {
+	c := &changes{}
+	c.stream = follow.NewStream(follow.StreamOptions{
+		Registry: a.o.Registry, Kinds: a.known(serviceResource, sliceResource), Freshness: registry.Freshness{Any: true},
+		Select: func(k *resource.Kind) registry.Selection {
+			if k.GroupResource() == sliceResource {
+				return slicesQuery(k, ref)
+			}
+			return registry.Select(k.Faces[0], ref.Namespace, ref.Name, nil, nil)
+		},
+		Begin: func() { c.seen = true },
+		Receive: func(context.Context, *resource.Kind, registry.Event) error {
+			c.seen = true
+			return nil
+		},
+	})
+	return c
+}
 
-func (a *Aggregator) changesOf(ctx context.Context, ref *v1.ServiceReference) changes {
-	var all changes
-	if s, err := storageOf(a.o.Registry, "", "services"); err == nil {
-		if w, err := s.Watch(ctx, registry.WatchQuery{Freshness: registry.Freshness{Any: true}, Selection: registry.Select(s.Kind().Faces[0], ref.Namespace, ref.Name, nil, nil)}); err == nil {
-			all = append(all, w)
-		}
-	}
-	if s, err := storageOf(a.o.Registry, discoveryv1.GroupName, "endpointslices"); err == nil {
-		if w, err := s.Watch(ctx, registry.WatchQuery{Freshness: registry.Freshness{Any: true}, Selection: slicesQuery(s, ref)}); err == nil {
-			all = append(all, w)
-		}
-	}
-	return all
+// known are those resources that this server serves.
+func (a *Aggregator) known(of ...schema.GroupResource) []schema.GroupResource {
+	return slices.DeleteFunc(of, func(gr schema.GroupResource) bool {
+		_, ok := a.o.Registry.Catalogue.Kind(gr)
+		return !ok
+	})
+}
+
+// changes says when a check may have another result.
+type changes struct {
+	stream *follow.Stream
+	seen   bool
+}
+
+// begin notes that what there is now is checked. If it cannot be followed, the check is repeated in time.
+func (c *changes) begin(ctx context.Context) {
+	_ = c.stream.CatchUp(ctx)
+	c.seen = false
 }
 
 // wait returns when something has changed, or after some time.
-func (c changes) wait(ctx context.Context, most time.Duration) {
-	wake := make([]<-chan struct{}, 2)
-	for i, w := range c {
-		defer w.Close()
-		wake[i] = w.Wake()
-	}
+func (c *changes) wait(ctx context.Context, most time.Duration) {
 	t := time.NewTimer(most)
 	defer t.Stop()
-	for {
+	for !c.seen {
+		var wakes [2]<-chan struct{} // a nil channel is never closed
+		copy(wakes[:], c.stream.Wakes())
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
 			return
-		case <-wake[0]:
-		case <-wake[1]:
+		case <-wakes[0]:
+		case <-wakes[1]:
 		}
-		for i, w := range c {
-			if _, changed, err := w.Next(); changed || err != nil {
-				return
-			}
-			wake[i] = w.Wake()
+		if c.stream.CatchUp(ctx) != nil {
+			return
 		}
 	}
 }

@@ -3,13 +3,16 @@ package aggregation
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
-	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	v1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/millrace/millrace/internal/server/follow"
 	"github.com/millrace/millrace/internal/server/registry"
-	"github.com/millrace/millrace/internal/server/watchcache"
+	"github.com/millrace/millrace/internal/server/resource"
 	"github.com/millrace/millrace/internal/sleep"
 )
 
@@ -17,81 +20,65 @@ import (
 const retryAfter = 100 * time.Millisecond
 
 func (a *Aggregator) storage() (*registry.Storage, error) {
-	return storageOf(a.o.Registry, "apiregistration.k8s.io", "apiservices")
+	return storageOf(a.o.Registry, apiServices)
+}
+
+// remotes are the APIServices that other servers answer for.
+type remotes struct {
+	log     *slog.Logger
+	all     map[string]*v1.APIService
+	changed bool // since they were published
 }
 
 // follow makes a snapshot after each change of an APIService that another server answers for.
 func (a *Aggregator) follow(ctx context.Context) error {
 	defer a.stopAll()
+	r := &remotes{log: a.log}
+	stream := follow.NewStream(follow.StreamOptions{
+		Registry: a.o.Registry, Kinds: []schema.GroupResource{apiServices}, Freshness: registry.Freshness{Any: true},
+		Begin: r.begin, Receive: r.receive, Logger: a.log,
+	})
+	defer stream.Close()
 	for ctx.Err() == nil {
-		if err := a.followOnce(ctx); ctx.Err() == nil {
-			a.log.Info("API services are read again", "reason", err)
+		if err := stream.CatchUp(ctx); err != nil {
+			a.log.Info("API services cannot be read", "error", err)
 			sleep.For(ctx, retryAfter)
+			continue
 		}
-	}
-	return ctx.Err()
-}
-
-func (a *Aggregator) followOnce(ctx context.Context) error {
-	storage, err := a.storage()
-	if err != nil {
-		return err
-	}
-	w, err := storage.Watch(ctx, registry.WatchQuery{Freshness: registry.Freshness{Any: true}, Initial: true})
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	all := map[string]*v1.APIService{}
-	for _, o := range w.Initial {
-		a.note(ctx, storage, all, o, false)
-	}
-	w.Initial = nil
-	a.publish(ctx, all)
-	for {
+		if r.changed {
+			r.changed = false
+			a.publish(ctx, r.all)
+		}
 		select {
 		case a.changed <- struct{}{}:
 		default:
 		}
 		select {
-		case <-w.Wake():
+		case <-stream.Wakes()[0]:
 		case <-ctx.Done():
-			return ctx.Err()
-		}
-		changed := false
-		for {
-			e, ok, err := w.Next()
-			if err != nil {
-				return err
-			}
-			if !ok {
-				break
-			}
-			changed = a.note(ctx, storage, all, e.Object, e.Type == apiwatch.Deleted) || changed
-		}
-		if changed {
-			a.publish(ctx, all)
 		}
 	}
+	return ctx.Err()
 }
 
-// note keeps an APIService if another server answers for it. It reports whether that makes a difference.
-func (a *Aggregator) note(ctx context.Context, s *registry.Storage, all map[string]*v1.APIService, o *watchcache.Object, gone bool) bool {
-	was := all[o.Name()] != nil
-	delete(all, o.Name())
-	if gone {
-		return was
+func (r *remotes) begin() { r.all, r.changed = map[string]*v1.APIService{}, true }
+
+// receive keeps an APIService if another server answers for it, and notes whether that makes a difference.
+func (r *remotes) receive(ctx context.Context, kind *resource.Kind, e registry.Event) error {
+	name := e.Object.Name()
+	r.changed = r.changed || r.all[name] != nil
+	delete(r.all, name)
+	if e.Type == watch.Deleted {
+		return nil
 	}
-	service, err := decode[*v1.APIService](ctx, s, o)
-	if err != nil {
-		a.log.Error("an API service cannot be read", "name", o.Name(), "error", err)
-		return was
+	service, err := decode[*v1.APIService](ctx, kind, e.Object)
+	switch {
+	case err != nil:
+		r.log.Error("an API service cannot be read", "name", name, "error", err)
+	case service.Spec.Service != nil:
+		r.all[name], r.changed = service, true
 	}
-	if service.Spec.Service == nil {
-		return was
-	}
-	all[o.Name()] = service
-	return true
+	return nil
 }
 
 // publish exchanges the snapshot, and has a checker for each remote.
@@ -131,10 +118,10 @@ func (a *Aggregator) stopAll() {
 	}
 }
 
-func storageOf(r *registry.Registry, group, of string) (*registry.Storage, error) {
-	kind, ok := r.Catalogue.Kind(groupResource(group, of))
+func storageOf(r *registry.Registry, of schema.GroupResource) (*registry.Storage, error) {
+	kind, ok := r.Catalogue.Kind(of)
 	if !ok {
-		return nil, fmt.Errorf("%s are not served", of)
+		return nil, fmt.Errorf("%s are not served", of.Resource)
 	}
 	return r.Storage(kind)
 }

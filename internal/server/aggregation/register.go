@@ -109,7 +109,7 @@ func (a *Aggregator) ensure(ctx context.Context, s *registry.Storage, want *v1.A
 	if err != nil || !renew {
 		return err
 	}
-	present, err := decode[*v1.APIService](ctx, s, o)
+	present, err := decode[*v1.APIService](ctx, s.Kind(), o)
 	if err != nil || present.Labels[managed] == "" || sameSpec(&present.Spec, &want.Spec) {
 		return err
 	}
@@ -170,7 +170,7 @@ func read(ctx context.Context, s *registry.Storage, list *registry.List, known m
 		if there[name] = true; known[name].revision == o.Revision {
 			continue
 		}
-		present, err := decode[*v1.APIService](ctx, s, o)
+		present, err := decode[*v1.APIService](ctx, s.Kind(), o)
 		if err != nil {
 			delete(known, name)
 			continue

@@ -14,13 +14,15 @@ import (
 	"github.com/millrace/millrace/internal/server/watchcache"
 )
 
-func groupResource(group, of string) schema.GroupResource {
-	return schema.GroupResource{Group: group, Resource: of}
-}
+var (
+	apiServices     = schema.GroupResource{Group: v1.GroupName, Resource: "apiservices"}
+	serviceResource = schema.GroupResource{Resource: "services"}
+	sliceResource   = schema.GroupResource{Group: discoveryv1.GroupName, Resource: "endpointslices"}
+)
 
 // service reads the service of an APIService.
 func (a *Aggregator) service(ctx context.Context, ref *v1.ServiceReference) (*corev1.Service, error) {
-	storage, err := storageOf(a.o.Registry, "", "services")
+	storage, err := storageOf(a.o.Registry, serviceResource)
 	if err != nil {
 		return nil, err
 	}
@@ -28,11 +30,11 @@ func (a *Aggregator) service(ctx context.Context, ref *v1.ServiceReference) (*co
 	if err != nil {
 		return nil, err
 	}
-	return decode[*corev1.Service](ctx, storage, o)
+	return decode[*corev1.Service](ctx, storage.Kind(), o)
 }
 
-func decode[T resource.Object](ctx context.Context, s *registry.Storage, o *watchcache.Object) (T, error) {
-	made, err := s.Kind().Decode(ctx, o.Value(), o.Revision.String())
+func decode[T resource.Object](ctx context.Context, k *resource.Kind, o *watchcache.Object) (T, error) {
+	made, err := k.Decode(ctx, o.Value(), o.Revision.String())
 	if err != nil {
 		var none T
 		return none, err
@@ -41,24 +43,24 @@ func decode[T resource.Object](ctx context.Context, s *registry.Storage, o *watc
 }
 
 // slicesQuery selects the endpoint slices of a service.
-func slicesQuery(s *registry.Storage, ref *v1.ServiceReference) registry.Selection {
+func slicesQuery(k *resource.Kind, ref *v1.ServiceReference) registry.Selection {
 	selector := labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: ref.Name})
-	return registry.Select(s.Kind().Faces[0], ref.Namespace, "", selector, nil)
+	return registry.Select(k.Faces[0], ref.Namespace, "", selector, nil)
 }
 
 // slices reads the endpoint slices of a service.
 func (a *Aggregator) slices(ctx context.Context, ref *v1.ServiceReference) ([]*discoveryv1.EndpointSlice, error) {
-	storage, err := storageOf(a.o.Registry, discoveryv1.GroupName, "endpointslices")
+	storage, err := storageOf(a.o.Registry, sliceResource)
 	if err != nil {
 		return nil, err
 	}
-	list, err := storage.List(ctx, registry.ListQuery{Freshness: registry.Freshness{Any: true}, Selection: slicesQuery(storage, ref)})
+	list, err := storage.List(ctx, registry.ListQuery{Freshness: registry.Freshness{Any: true}, Selection: slicesQuery(storage.Kind(), ref)})
 	if err != nil {
 		return nil, err
 	}
 	var out []*discoveryv1.EndpointSlice
 	for _, o := range list.Objects {
-		slice, err := decode[*discoveryv1.EndpointSlice](ctx, storage, o)
+		slice, err := decode[*discoveryv1.EndpointSlice](ctx, storage.Kind(), o)
 		if err != nil {
 			return nil, err
 		}

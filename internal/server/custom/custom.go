@@ -32,6 +32,7 @@ import (
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/millrace/millrace/internal/server/follow"
 	"github.com/millrace/millrace/internal/server/registry"
 	"github.com/millrace/millrace/internal/server/resource/tree"
 	"github.com/millrace/millrace/internal/server/store"
@@ -55,11 +56,12 @@ type Definitions struct {
 	conversions conversions
 	seen        atomic.Int64 // the revision up to which all definitions have been read
 
-	mu      sync.Mutex // guards what follows
-	watcher *registry.Watcher
-	known   map[string]*record // by the definition's name
-	todo    map[string]bool    // definitions whose conditions may have to change
-	more    chan struct{}      // closed when there is something to do or to read
+	mu     sync.Mutex // guards what follows
+	stream *follow.Stream
+	known  map[string]*record // by the definition's name
+	gone   map[string]*record // those of known that have not come again since the stream began anew
+	todo   map[string]bool    // definitions whose conditions may have to change
+	more   chan struct{}      // closed when there is something to do or to read
 
 	ending sync.WaitGroup
 }
@@ -93,7 +95,12 @@ func New(o Options) (*Definitions, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	convert := conversions{webhooks: o.Webhooks, kept: tree.NewConverted(convertedBytes)}
-	return &Definitions{o: o, storage: storage, conversions: convert, known: map[string]*record{}, todo: map[string]bool{}, more: make(chan struct{})}, nil
+	d := &Definitions{o: o, storage: storage, conversions: convert, known: map[string]*record{}, todo: map[string]bool{}, more: make(chan struct{})}
+	d.stream = follow.NewStream(follow.StreamOptions{
+		Registry: o.Registry, Kinds: []schema.GroupResource{Resource}, Freshness: registry.Freshness{Any: true},
+		Begin: d.beginLocked, Receive: d.receiveLocked, Logger: o.Logger,
+	})
+	return d, nil
 }
 
 // decode reads a stored definition.

@@ -76,7 +76,7 @@ func (d *Definitions) settleOne(ctx context.Context, name string) error {
 func (d *Definitions) establishNew(ctx context.Context, def *v1.CustomResourceDefinition) (done func(*registry.Stored)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.watcher == nil || d.known[def.Name] != nil {
+	if !d.stream.Following() || d.known[def.Name] != nil {
 		return nil
 	}
 	now, _ := d.dueLocked(def)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace/millrace/internal/server/registry"
+	"github.com/millrace/millrace/internal/server/resource"
 	"github.com/millrace/millrace/internal/server/watchcache"
 	"github.com/millrace/millrace/internal/sleep"
 )
@@ -63,63 +64,41 @@ func (d *Definitions) read(ctx context.Context) (<-chan struct{}, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	reached := d.o.Registry.Cache.Revision()
-	if d.watcher == nil {
-		if err := d.beginLocked(ctx); err != nil {
-			return nil, err
-		}
+	if err := d.stream.CatchUp(ctx); err != nil {
+		return nil, fmt.Errorf("follow %v: %w", Resource, err)
 	}
-	for {
-		e, ok, err := d.watcher.Next()
-		switch {
-		case err != nil: // the cache was filled anew: what happened in between is not known
-			d.o.Logger.Info("definitions are read again", "reason", err)
-			d.closeLocked()
-			if err := d.beginLocked(ctx); err != nil {
-				return nil, err
-			}
-		case !ok:
-			d.seen.Store(int64(reached))
-			return d.watcher.Wake(), nil
-		case e.Type == watch.Deleted:
-			d.forgetLocked(e.Object.Name())
-		default:
-			d.noteLocked(ctx, e.Object)
-		}
+	for name := range d.gone {
+		d.forgetLocked(name)
+	}
+	d.gone = nil
+	d.seen.Store(int64(reached))
+	return d.stream.Wakes()[0], nil
+}
+
+// beginLocked has all definitions looked at again: the store may have been restored, and a lower revision be the newer
+// state.
+func (d *Definitions) beginLocked() {
+	d.gone = maps.Clone(d.known)
+	for _, r := range d.known {
+		r.revision = 0
 	}
 }
 
-// beginLocked reads all definitions, and begins to watch them.
-func (d *Definitions) beginLocked(ctx context.Context) error {
-	w, err := d.storage.Watch(context.WithoutCancel(ctx), registry.WatchQuery{Freshness: registry.Freshness{Any: true}, Initial: true})
-	if err != nil {
-		return fmt.Errorf("watch %v: %w", Resource, err)
-	}
-	gone := maps.Clone(d.known)
-	for _, r := range d.known {
-		r.revision = 0 // the store may have been restored, and a lower revision be the newer state
-	}
-	for _, o := range w.Initial {
-		delete(gone, o.Name())
-		d.noteLocked(ctx, o)
-	}
-	for name := range gone {
+func (d *Definitions) receiveLocked(ctx context.Context, _ *resource.Kind, e registry.Event) error {
+	name := e.Object.Name()
+	delete(d.gone, name)
+	if e.Type == watch.Deleted {
 		d.forgetLocked(name)
+	} else {
+		d.noteLocked(ctx, e.Object)
 	}
-	w.Initial, d.watcher = nil, w
 	return nil
 }
 
 func (d *Definitions) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.closeLocked()
-}
-
-func (d *Definitions) closeLocked() {
-	if d.watcher != nil {
-		d.watcher.Close()
-		d.watcher = nil
-	}
+	d.stream.Close()
 }
 
 // noteLocked serves a definition as it is now.

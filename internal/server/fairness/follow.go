@@ -7,7 +7,9 @@ import (
 	"time"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/millrace/millrace/internal/server/follow"
 	"github.com/millrace/millrace/internal/server/registry"
 	"github.com/millrace/millrace/internal/server/resource"
 )
@@ -19,17 +21,67 @@ const retryAfter = 100 * time.Millisecond
 func (d *Dispatcher) Run(ctx context.Context) error {
 	borrowing := time.NewTicker(borrowEvery)
 	defer borrowing.Stop()
+	if _, _, err := d.storages(); err != nil { // there is nothing to follow
+		return d.onlyBorrow(ctx, borrowing.C)
+	}
+	changed := false
+	stream := follow.NewStream(follow.StreamOptions{
+		Registry: d.o.Registry, Kinds: []schema.GroupResource{schemaResource, levelResource},
+		Begin: func() { changed = true },
+		Receive: func(context.Context, *resource.Kind, registry.Event) error {
+			changed = true
+			return nil
+		},
+	})
+	defer stream.Close()
 	for ctx.Err() == nil {
-		if err := d.follow(ctx, borrowing.C); err != nil && ctx.Err() == nil {
+		retry := (<-chan time.Time)(nil)
+		if err := d.follow(ctx, stream, &changed); err != nil && ctx.Err() == nil {
 			d.o.Logger.Debug("the configuration of flow control is read anew", "error", err)
-			select {
-			case <-time.After(retryAfter):
-			case <-ctx.Done():
-			}
+			retry = time.After(retryAfter)
+		}
+		wakes := stream.Wakes()
+		select {
+		case <-wakes[0]:
+		case <-wakes[1]:
+		case <-borrowing.C:
+			d.borrow()
+		case <-retry:
+		case <-ctx.Done():
 		}
 	}
 	return nil
 }
+
+// follow reads the configuration again if it has changed.
+func (d *Dispatcher) follow(ctx context.Context, stream *follow.Stream, changed *bool) error {
+	if err := stream.CatchUp(ctx); err != nil || !*changed {
+		return err
+	}
+	schemas, levels, err := d.storages()
+	if err != nil {
+		return err
+	}
+	if err := d.read(ctx, schemas, levels); err != nil {
+		return err
+	}
+	*changed = false
+	d.noteDangling(ctx, schemas)
+	return nil
+}
+
+func (d *Dispatcher) onlyBorrow(ctx context.Context, due <-chan time.Time) error {
+	for {
+		select {
+		case <-due:
+			d.borrow()
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+var schemaResource, levelResource = flowcontrolv1.Resource("flowschemas"), flowcontrolv1.Resource("prioritylevelconfigurations")
 
 // Prepare reads the configuration for the first time.
 func (d *Dispatcher) Prepare(ctx context.Context) error {
@@ -44,83 +96,17 @@ func (d *Dispatcher) storages() (schemas, levels *registry.Storage, err error) {
 	if d.o.Registry == nil {
 		return nil, nil, ErrNoKinds
 	}
-	find := func(of string) (*registry.Storage, error) {
-		kind, ok := d.o.Registry.Catalogue.Kind(flowcontrolv1.Resource(of))
+	find := func(of schema.GroupResource) (*registry.Storage, error) {
+		kind, ok := d.o.Registry.Catalogue.Kind(of)
 		if !ok {
 			return nil, ErrNoKinds
 		}
 		return d.o.Registry.Storage(kind)
 	}
-	if schemas, err = find("flowschemas"); err == nil {
-		levels, err = find("prioritylevelconfigurations")
+	if schemas, err = find(schemaResource); err == nil {
+		levels, err = find(levelResource)
 	}
 	return schemas, levels, err
-}
-
-// follow reads the configuration again with each change of it. It returns when a watch has ended.
-func (d *Dispatcher) follow(ctx context.Context, borrowing <-chan time.Time) error {
-	schemas, levels, err := d.storages()
-	if err != nil {
-		d.waitFor(ctx, borrowing)
-		return err
-	}
-	watchers := [2]*registry.Watcher{}
-	for i, s := range []*registry.Storage{schemas, levels} {
-		w, err := s.Watch(ctx, registry.WatchQuery{Selection: registry.Select(s.Kind().Faces[0], "", "", nil, nil)})
-		if err != nil {
-			return err
-		}
-		defer w.Close()
-		watchers[i] = w
-	}
-	changed := true
-	for {
-		if changed {
-			if err := d.read(ctx, schemas, levels); err != nil {
-				return err
-			}
-			d.noteDangling(ctx, schemas)
-		}
-		wakes := [2]<-chan struct{}{watchers[0].Wake(), watchers[1].Wake()}
-		if changed, err = drain(watchers); err != nil {
-			return err
-		} else if changed {
-			continue
-		}
-		select {
-		case <-wakes[0]:
-		case <-wakes[1]:
-		case <-borrowing:
-			d.borrow()
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-// waitFor divides the seats once, where there is nothing to follow.
-func (d *Dispatcher) waitFor(ctx context.Context, borrowing <-chan time.Time) {
-	select {
-	case <-borrowing:
-		d.borrow()
-	case <-ctx.Done():
-	}
-}
-
-func drain(watchers [2]*registry.Watcher) (changed bool, err error) {
-	for _, w := range watchers {
-		for {
-			_, ok, err := w.Next()
-			if err != nil {
-				return changed, err
-			}
-			if !ok {
-				break
-			}
-			changed = true
-		}
-	}
-	return changed, nil
 }
 
 func (d *Dispatcher) borrow() {

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace/millrace/internal/server/admission/attributes"
-	"github.com/millrace/millrace/internal/server/admission/follow"
 	"github.com/millrace/millrace/internal/server/admission/match"
+	"github.com/millrace/millrace/internal/server/follow"
 	"github.com/millrace/millrace/internal/server/registry"
 	"github.com/millrace/millrace/internal/server/resource"
 )
@@ -40,8 +40,8 @@ type Options[C any] struct {
 
 // Finder finds those of some kinds of configurations that a change may be about. Close lets go of what it follows.
 type Finder[C any] struct {
-	o     Options[C]
-	index *follow.Index[tables[C]]
+	o      Options[C]
+	tables *follow.Value[tables[C]]
 }
 
 // tables are what a Finder looks into. Without static configurations there is no table of them.
@@ -53,14 +53,14 @@ type tables[C any] struct {
 // NewFinder makes a finder.
 func NewFinder[C any](o Options[C]) *Finder[C] {
 	f := &Finder[C]{o: o}
-	followed := follow.Options[tables[C]]{Registry: o.Cluster.Registry, Shared: o.Cluster.Shared, Make: f.compiler()}
+	followed := follow.ValueOptions[tables[C]]{Registry: o.Cluster.Registry, Shared: o.Cluster.Shared, Make: f.compiler()}
 	if o.Static != nil {
 		followed.Besides = o.Static.Changed
 	}
 	for _, k := range o.Kinds {
 		followed.Kinds = append(followed.Kinds, schema.GroupResource{Group: admissionv1.GroupName, Resource: k})
 	}
-	f.index = follow.New(followed)
+	f.tables = follow.NewValue(followed)
 	return f
 }
 
@@ -80,7 +80,7 @@ func (f *Finder[C]) compiler() func([]resource.Object) tables[C] {
 }
 
 // Close lets go of the configurations.
-func (f *Finder[C]) Close() { f.index.Close() }
+func (f *Finder[C]) Close() { f.tables.Close() }
 
 // Find lists the candidates for a change, and shows it as they see it. An error means that the store does not answer.
 func (f *Finder[C]) Find(ctx context.Context, c *registry.Change) (*attributes.Request, []match.Candidate[C], error) {
@@ -88,7 +88,7 @@ func (f *Finder[C]) Find(ctx context.Context, c *registry.Change) (*attributes.R
 	if attributes.IsReview(c) || onlyStatic && f.o.Static == nil {
 		return nil, nil, nil
 	}
-	now, err := f.index.Now(ctx)
+	now, err := f.tables.Now(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

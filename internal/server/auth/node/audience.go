@@ -71,11 +71,11 @@ func (n *restriction) driverOf(ctx context.Context, p *corev1.Pod, v *corev1.Vol
 	if claimed == "" {
 		return "", nil
 	}
-	pvc, err := read[*corev1.PersistentVolumeClaim](ctx, &n.cluster, schema.GroupResource{Resource: "persistentvolumeclaims"}, p.Namespace, claimed)
+	pvc, err := read[*corev1.PersistentVolumeClaim](ctx, n.cluster, schema.GroupResource{Resource: "persistentvolumeclaims"}, p.Namespace, claimed)
 	if pvc == nil || err != nil {
 		return "", err
 	}
-	pv, err := read[*corev1.PersistentVolume](ctx, &n.cluster, volumes, "", pvc.Spec.VolumeName)
+	pv, err := read[*corev1.PersistentVolume](ctx, n.cluster, volumes, "", pvc.Spec.VolumeName)
 	if pv == nil || pv.Spec.CSI == nil || err != nil {
 		return "", err
 	}
@@ -86,7 +86,7 @@ func (n *restriction) driverAsksFor(ctx context.Context, driver, audience string
 	if driver == "" {
 		return false, nil
 	}
-	d, err := read[*storagev1.CSIDriver](ctx, &n.cluster, schema.GroupResource{Group: storagev1.GroupName, Resource: "csidrivers"}, "", driver)
+	d, err := read[*storagev1.CSIDriver](ctx, n.cluster, schema.GroupResource{Group: storagev1.GroupName, Resource: "csidrivers"}, "", driver)
 	if d == nil || err != nil {
 		return false, err
 	}

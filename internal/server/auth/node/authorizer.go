@@ -21,7 +21,7 @@ type Authorizer struct {
 
 // New makes an authorizer. Close lets go of its place in the history of pods.
 func New(r *registry.Registry) *Authorizer {
-	return &Authorizer{cluster: &cluster{registry: r}, others: rbac.DefaultPolicy().RulesOf("system:node")}
+	return &Authorizer{cluster: newCluster(r), others: rbac.DefaultPolicy().RulesOf("system:node")}
 }
 
 // Close ends what the authorizer has begun. It may be asked afterwards, and begins anew.

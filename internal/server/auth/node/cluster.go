@@ -17,8 +17,10 @@ import (
 // cluster is what relations are looked up in.
 type cluster struct {
 	registry *registry.Registry
-	pods     podIndex
+	pods     *podIndex
 }
+
+func newCluster(r *registry.Registry) *cluster { return &cluster{registry: r, pods: newPodIndex(r)} }
 
 // relates tells whether a node has to do with an object. With newest the cache first comes as far as the store is.
 func (c *cluster) relates(ctx context.Context, node string, of thing, namespace, name string, newest bool) (bool, error) {
@@ -53,7 +55,7 @@ func (c *cluster) relates(ctx context.Context, node string, of thing, namespace,
 // uses tells whether one of a node's pods names an object.
 func (c *cluster) uses(ctx context.Context, node string, of thing, namespace, name string) (bool, error) {
 	if of == pod {
-		return c.pods.has(ctx, c, node, podName{namespace, name})
+		return c.pods.has(ctx, node, podName{namespace, name})
 	}
 	return c.any(ctx, node, func(p *podUse, at podName) bool {
 		return at.namespace == namespace && slices.Contains(p.names[of], name)
@@ -62,7 +64,7 @@ func (c *cluster) uses(ctx context.Context, node string, of thing, namespace, na
 
 // any tells whether something is true of one of a node's pods.
 func (c *cluster) any(ctx context.Context, node string, is func(*podUse, podName) bool) (bool, error) {
-	all, err := c.pods.of(ctx, c, node)
+	all, err := c.pods.of(ctx, node)
 	if err != nil {
 		return false, err
 	}

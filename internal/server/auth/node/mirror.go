@@ -33,7 +33,7 @@ func (n *restriction) restrictMirror(ctx context.Context, node string, p *corev1
 	case owner.BlockOwnerDeletion != nil && *owner.BlockOwnerDeletion:
 		return fmt.Errorf("node %q must not set blockOwnerDeletion on an owner reference", node)
 	}
-	self, err := read[*corev1.Node](ctx, &n.cluster, schema.GroupResource{Resource: "nodes"}, "", node)
+	self, err := read[*corev1.Node](ctx, n.cluster, schema.GroupResource{Resource: "nodes"}, "", node)
 	switch {
 	case err != nil:
 		return err

@@ -10,12 +10,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace/millrace/internal/server/follow"
 	"github.com/millrace/millrace/internal/server/registry"
 	"github.com/millrace/millrace/internal/server/resource"
 	"github.com/millrace/millrace/internal/server/store"
 	"github.com/millrace/millrace/internal/server/watchcache"
 )
+
+var podResource = schema.GroupResource{Resource: "pods"}
 
 type podName struct{ namespace, name string }
 
@@ -28,93 +32,67 @@ type boundPod struct {
 // podIndex knows the pods of each node. It has no goroutine: who asks it lets it catch up with the cache, which costs
 // what has happened since it was last asked.
 type podIndex struct {
-	mu      sync.Mutex // guards what follows
-	watcher *registry.Watcher
-	place   int // of the node's name among the selectable fields
-	byNode  map[string]map[podName]*boundPod
+	mu     sync.Mutex // guards what follows
+	stream *follow.Stream
+	field  int // the index of the node's name among the selectable fields
+	byNode map[string]map[podName]*boundPod
+}
+
+func newPodIndex(r *registry.Registry) *podIndex {
+	x := &podIndex{}
+	x.stream = follow.NewStream(follow.StreamOptions{
+		Registry: r, Kinds: []schema.GroupResource{podResource}, Freshness: registry.Freshness{Any: true},
+		Begin: x.forgetLocked, Receive: x.receiveLocked,
+	})
+	return x
 }
 
 // of returns a node's pods.
-func (x *podIndex) of(ctx context.Context, c *cluster, node string) ([]*boundPod, error) {
+func (x *podIndex) of(ctx context.Context, node string) ([]*boundPod, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	err := x.catchUpLocked(ctx, c)
+	err := x.stream.CatchUp(ctx)
 	return slices.Collect(maps.Values(x.byNode[node])), err
 }
 
 // has tells whether a pod is bound to a node.
-func (x *podIndex) has(ctx context.Context, c *cluster, node string, p podName) (bool, error) {
+func (x *podIndex) has(ctx context.Context, node string, p podName) (bool, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	err := x.catchUpLocked(ctx, c)
+	err := x.stream.CatchUp(ctx)
 	return err == nil && x.byNode[node][p] != nil, err
 }
 
 func (x *podIndex) close() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.closeLocked()
+	x.stream.Close()
+	x.byNode = nil
 }
 
-func (x *podIndex) closeLocked() {
-	if x.watcher != nil {
-		x.watcher.Close()
-		x.watcher, x.byNode = nil, nil
-	}
-}
+func (x *podIndex) forgetLocked() { x.byNode = map[string]map[podName]*boundPod{} }
 
-// catchUpLocked takes in what has happened. If its place in the history is lost it begins anew.
-func (x *podIndex) catchUpLocked(ctx context.Context, c *cluster) error {
-	if x.watcher != nil && x.drainLocked() == nil {
+func (x *podIndex) receiveLocked(_ context.Context, kind *resource.Kind, e registry.Event) error {
+	if e.Source == nil {
+		x.field = slices.IndexFunc(kind.Fields, func(f resource.Field) bool { return f.Label == "spec.nodeName" })
+		x.addLocked(e.Object)
 		return nil
 	}
-	x.closeLocked()
-	s, err := c.storage(schema.GroupResource{Resource: "pods"})
-	if s == nil || err != nil {
-		return err
+	now, before := e.Source.Object, e.Source.Previous
+	if e.Type == watch.Modified && before.Field(x.field) == now.Field(x.field) {
+		return nil
 	}
-	face := s.Kind().Faces[0]
-	x.place = slices.IndexFunc(s.Kind().Fields, func(f resource.Field) bool { return f.Label == "spec.nodeName" })
-	// The place outlives the request.
-	x.watcher, err = s.Watch(context.WithoutCancel(ctx), registry.WatchQuery{
-		Selection: registry.Select(face, "", "", nil, nil), Freshness: registry.Freshness{Any: true}, Initial: true,
-	})
-	if err != nil {
-		x.watcher = nil
-		return err
+	if before != nil {
+		x.removeLocked(before)
 	}
-	x.byNode = map[string]map[podName]*boundPod{}
-	for _, o := range x.watcher.Initial {
-		x.addLocked(o)
+	if e.Type != watch.Deleted {
+		x.addLocked(now)
 	}
-	x.watcher.Initial = nil
-	return x.drainLocked()
-}
-
-func (x *podIndex) drainLocked() error {
-	for {
-		e, ok, err := x.watcher.Next()
-		if !ok || err != nil {
-			return err
-		}
-		x.applyLocked(e.Source)
-	}
-}
-
-func (x *podIndex) applyLocked(e *watchcache.Event) {
-	if e.Type == watchcache.Modified && e.Previous.Field(x.place) == e.Object.Field(x.place) {
-		return
-	}
-	if e.Previous != nil {
-		x.removeLocked(e.Previous)
-	}
-	if e.Type != watchcache.Deleted {
-		x.addLocked(e.Object)
-	}
+	return nil
 }
 
 func (x *podIndex) addLocked(o *watchcache.Object) {
-	node := o.Field(x.place)
+	node := o.Field(x.field)
 	if node == "" {
 		return
 	}
@@ -126,7 +104,7 @@ func (x *podIndex) addLocked(o *watchcache.Object) {
 }
 
 func (x *podIndex) removeLocked(o *watchcache.Object) {
-	node := o.Field(x.place)
+	node := o.Field(x.field)
 	delete(x.byNode[node], podName{o.Namespace(), o.Name()})
 	if len(x.byNode[node]) == 0 {
 		delete(x.byNode, node)
@@ -135,7 +113,7 @@ func (x *podIndex) removeLocked(o *watchcache.Object) {
 
 // use is what the pod uses now; nil if it has gone.
 func (p *boundPod) use(ctx context.Context, c *cluster) (*podUse, error) {
-	s, err := c.storage(schema.GroupResource{Resource: "pods"})
+	s, err := c.storage(podResource)
 	if s == nil || err != nil {
 		return nil, err
 	}

@@ -22,12 +22,12 @@ import (
 // Restriction is the admission plugin NodeRestriction: what a node changes is its own, and nothing by which it would
 // get more pods or secrets than it is given. may decides which audiences a node may ask tokens for.
 func Restriction(r *registry.Registry, may auth.Authorizer) registry.Admission {
-	n := &restriction{cluster{registry: r}, may}
+	n := &restriction{newCluster(r), may}
 	return registry.Admission{Name: "NodeRestriction", Mutate: n.check}
 }
 
 type restriction struct {
-	cluster cluster
+	cluster *cluster
 	may     auth.Authorizer
 }
 
@@ -145,7 +145,7 @@ func (n *restriction) bound(ctx context.Context, node string, c *registry.Change
 
 // pod reads a pod: the newest one if the cache does not know it yet.
 func (n *restriction) pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
-	s, err := n.cluster.storage(schema.GroupResource{Resource: "pods"})
+	s, err := n.cluster.storage(podResource)
 	if err != nil {
 		return nil, err
 	}

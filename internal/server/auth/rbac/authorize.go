@@ -10,7 +10,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/millrace/millrace/internal/server/auth"
-	"github.com/millrace/millrace/internal/server/store"
 )
 
 // Authorize implements auth.Authorizer.
@@ -65,7 +64,7 @@ func (a *Authorizer) latest(ctx context.Context) (s *snapshot, newest bool, err 
 
 // current is a snapshot that shows all that this server has acknowledged.
 func (a *Authorizer) current(ctx context.Context) (*snapshot, error) {
-	wrote, err := a.wrote()
+	wrote, err := a.follower.stream.Wrote()
 	if err != nil {
 		return nil, err
 	}
@@ -78,15 +77,6 @@ func (a *Authorizer) current(ctx context.Context) (*snapshot, error) {
 		}
 	}
 	return a.await(ctx, wrote)
-}
-
-// wrote is the revision of the last role or binding that this server has changed.
-func (a *Authorizer) wrote() (last store.Revision, err error) {
-	storages, err := a.storages()
-	for _, s := range storages {
-		last = max(last, s.Wrote())
-	}
-	return last, err
 }
 
 // newest is a snapshot that shows all that any server has acknowledged by now.

@@ -100,12 +100,19 @@ func (c *change) done(rev, changed store.Revision) *snapshot {
 	return &snapshot{rev, changed, c.roles.index, c.bindings.index, c.grants.index, c.namespaces.index}
 }
 
-func (c *change) setRole(at name, rules []rbacv1.PolicyRule) { c.roles.set(at, compile(rules)) }
+func (c *change) setRole(at name, rules []rbacv1.PolicyRule, gone bool) {
+	if gone {
+		c.roles.remove(at)
+	} else {
+		c.roles.set(at, compile(rules))
+	}
+}
 
-func (c *change) removeRole(at name) { c.roles.remove(at) }
-
-func (c *change) setBinding(b *binding) {
+func (c *change) setBinding(b *binding, gone bool) {
 	c.removeBinding(b.name)
+	if gone {
+		return
+	}
 	c.bindings.set(b.name, b)
 	for i := range b.subjects {
 		s := b.subject(i)

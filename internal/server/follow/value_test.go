@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/millrace/millrace/internal/server/admission/follow"
+	"github.com/millrace/millrace/internal/server/follow"
 	"github.com/millrace/millrace/internal/server/registry"
 	"github.com/millrace/millrace/internal/server/registry/registrytest"
 	"github.com/millrace/millrace/internal/server/resource"
@@ -43,7 +43,7 @@ func TestAfterARestoreNothingIsKeptOfTheFormerState(t *testing.T) {
 		defer restored.Close()
 		behind := storetest.NewRestorable(former)
 		r := registrytest.Open(t, behind)
-		index := follow.New(follow.Options[string]{
+		index := follow.NewValue(follow.ValueOptions[string]{
 			Registry: r, Kinds: []schema.GroupResource{configMaps}, Shared: true,
 			Make: func(all []resource.Object) string {
 				said := ""
