@@ -6,7 +6,10 @@
 package datadir
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -18,6 +21,21 @@ import (
 
 // Log is the directory of the log in a data directory.
 func Log(data string) string { return filepath.Join(data, "journal") }
+
+// Vacant returns an error if a data directory has objects.
+func Vacant(data string) error {
+	there, err := journal.Exists(Log(data))
+	if err == nil && there {
+		err = fmt.Errorf("there is a log in %s already", Log(data))
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(Database(data)); !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, fmt.Errorf("there is the database of an earlier version in %s: move it away", Database(data)))
+	}
+	return nil
+}
 
 // Open opens the log of a cluster that is not running.
 func Open(data string) (*journal.Store, error) {

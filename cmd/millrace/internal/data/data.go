@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,15 +15,10 @@ import (
 	"github.com/millrace/millrace/internal/server/datadir"
 	"github.com/millrace/millrace/internal/server/registry"
 	"github.com/millrace/millrace/internal/server/store"
-	"github.com/millrace/millrace/internal/server/store/etcd"
-	"github.com/millrace/millrace/internal/server/store/journal"
 )
 
-const (
-	pageSize = 500
-	// progressEvery is how often a move tells how far it is.
-	progressEvery = 2 * time.Second
-)
+// pageSize is how many entries are read at once.
+const pageSize = 500
 
 // Command returns the command with its parts.
 func Command() *cobra.Command {
@@ -77,90 +70,6 @@ func get(ctx context.Context, w io.Writer, data, prefix string, keysOnly bool) (
 	return errors.Join(err, out.Flush())
 }
 
-func exportCommand() *cobra.Command {
-	var data string
-	var servers flags.Etcd
-	c := &cobra.Command{
-		Use: "export --etcd-servers URLS", Args: cobra.NoArgs,
-		Short: "Copy a data directory's objects into an empty etcd cluster",
-		Long: "Copy a data directory's objects into an empty etcd cluster, for several servers. Resource versions begin anew, so informers list\n" +
-			"again. Keys and certificates stay in the directory \"pki\" of the data directory: give it to the servers with --keys.",
-		RunE: flags.UntilSignal(func(ctx context.Context, c *cobra.Command) error {
-			return export(ctx, c.ErrOrStderr(), data, servers)
-		}),
-	}
-	dataFlag(c, &data)
-	servers.Add(c, "required")
-	return c
-}
-
-func export(ctx context.Context, out io.Writer, data string, servers flags.Etcd) (err error) {
-	to, err := dial(ctx, out, servers)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, to.Close()) }()
-	from, err := datadir.Open(data)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, from.Close()) }()
-	there, err := to.List(ctx, registry.Root, store.ListOptions{Limit: 1, Uncounted: true})
-	if err != nil {
-		return err
-	}
-	if len(there.Entries) > 0 {
-		return fmt.Errorf("the etcd cluster has objects already, such as %s: nothing was copied", there.Entries[0].Key)
-	}
-	life, p := datadir.Life(0), newProgress(out)
-	err = each(ctx, from, registry.Root, func(e store.Entry, left int64) error {
-		if _, err := to.Create(ctx, e.Key, e.Value, life(e.Key)); err != nil {
-			return fmt.Errorf("%s: %w: the etcd cluster has a part of the objects now", e.Key, err)
-		}
-		p.tell(p.done+1, left)
-		return nil
-	})
-	return p.end(err)
-}
-
-func importCommand() *cobra.Command {
-	var data string
-	var servers flags.Etcd
-	c := &cobra.Command{
-		Use: "import --etcd-servers URLS", Args: cobra.NoArgs,
-		Short: "Copy the objects of an etcd cluster into a new data directory, with their resource versions",
-		Long: "Copy the objects of an etcd cluster, also one of kube-apiservers, into a new data directory, with their resource versions. End the\n" +
-			"servers first: what they write meanwhile is not copied. Put the cluster's keys and certificates into the directory \"pki\" of\n" +
-			"the data directory, or name their directory with --keys, or pods' tokens become invalid.",
-		RunE: flags.UntilSignal(func(ctx context.Context, c *cobra.Command) error {
-			return importAll(ctx, c.ErrOrStderr(), data, servers)
-		}),
-	}
-	dataFlag(c, &data)
-	servers.Add(c, "required")
-	return c
-}
-
-func importAll(ctx context.Context, out io.Writer, data string, servers flags.Etcd) (err error) {
-	from, err := dial(ctx, out, servers)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, from.Close()) }()
-	p := newProgress(out)
-	return p.end(journal.Adopt(ctx, datadir.Log(data), journal.Adoption{From: from, Prefix: registry.Root, Life: datadir.Life(0), Told: p.tell}))
-}
-
-func dial(ctx context.Context, out io.Writer, f flags.Etcd) (*etcd.Store, error) {
-	if len(f.Servers) == 0 {
-		return nil, errors.New("name the etcd cluster with --etcd-servers")
-	}
-	return etcd.Dial(ctx, etcd.Options{
-		Endpoints: f.Servers, CertFile: f.CertFile, KeyFile: f.KeyFile, CAFile: f.CAFile, DialTimeout: f.StartTimeout,
-		Logger: slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelWarn})),
-	})
-}
-
 // each visits all entries below a prefix, as of one revision.
 func each(ctx context.Context, s store.Store, prefix string, visit func(e store.Entry, left int64) error) error {
 	for o := (store.ListOptions{Limit: pageSize}); ; {
@@ -178,31 +87,4 @@ func each(ctx context.Context, s store.Store, prefix string, visit func(e store.
 		}
 		o.From, o.Revision = page.Entries[len(page.Entries)-1].Key+"\x00", page.Revision
 	}
-}
-
-// progress tells how far a move is.
-type progress struct {
-	out         io.Writer
-	began, told time.Time
-	done        int64
-}
-
-func newProgress(out io.Writer) *progress {
-	return &progress{out: out, began: time.Now(), told: time.Now()}
-}
-
-func (p *progress) tell(done, left int64) {
-	p.done = done
-	if time.Since(p.told) > progressEvery {
-		p.told = time.Now()
-		fmt.Fprintf(p.out, "%d objects copied, %d left\n", done, left)
-	}
-}
-
-// end tells that the move has ended, unless there is an error.
-func (p *progress) end(err error) error {
-	if err == nil {
-		fmt.Fprintf(p.out, "%d objects copied in %v\n", p.done, time.Since(p.began).Round(time.Millisecond))
-	}
-	return err
 }

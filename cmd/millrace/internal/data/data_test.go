@@ -2,14 +2,14 @@ package data
 
 import (
 	"bytes"
-	"net"
-	"net/url"
+	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
-	"go.etcd.io/etcd/server/v3/embed"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,33 +17,8 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/millrace/millrace"
+	"github.com/millrace/millrace/internal/server/store/etcd/etcdtest"
 )
-
-// startEtcd starts an etcd, and returns its URL.
-func startEtcd(t *testing.T) string {
-	t.Helper()
-	free := func() url.URL {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		return url.URL{Scheme: "http", Host: l.Addr().String()}
-	}
-	client, peer := free(), free()
-	c := embed.NewConfig()
-	c.Dir, c.ZapLoggerBuilder = t.TempDir(), embed.NewZapLoggerBuilder(zap.NewNop())
-	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
-	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
-	c.InitialCluster = c.InitialClusterFromName(c.Name)
-	e, err := embed.StartEtcd(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	<-e.Server.ReadyNotify()
-	return client.String()
-}
 
 // run runs a command and returns what it prints.
 func run(t *testing.T, c *cobra.Command, args ...string) (string, error) {
@@ -76,7 +51,7 @@ func during(t *testing.T, o millrace.Options, do func(typedcorev1.ConfigMapInter
 }
 
 func TestAClusterMovesToAnEtcdClusterAndBack(t *testing.T) {
-	here, there, server := t.TempDir(), t.TempDir(), startEtcd(t)
+	here, there, server := t.TempDir(), t.TempDir(), etcdtest.Start(t, etcdtest.Options{}).URL
 	during(t, millrace.Options{Data: here}, func(maps typedcorev1.ConfigMapInterface) {
 		if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -117,6 +92,81 @@ func TestAClusterMovesToAnEtcdClusterAndBack(t *testing.T) {
 	})
 	if _, err := run(t, Command(), "import", "--data", there, "--etcd-servers", server); err == nil || !strings.Contains(err.Error(), "there is a log in "+there) {
 		t.Errorf("a second import: %v", err)
+	}
+}
+
+// saveSnapshot makes a snapshot as etcdctl does.
+func saveSnapshot(t *testing.T, server, path string) {
+	t.Helper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{server}, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	from, err := c.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestASnapshotOfAnEtcdClusterIsImported(t *testing.T) {
+	keys, server := t.TempDir(), etcdtest.Start(t, etcdtest.Options{})
+	var made *corev1.ConfigMap
+	during(t, millrace.Options{Etcd: millrace.EtcdOptions{Servers: []string{server.URL}}, Keys: keys}, func(maps typedcorev1.ConfigMapInterface) {
+		var err error
+		if made, err = maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, Data: map[string]string{"k": "v"}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	path, data := filepath.Join(t.TempDir(), "snapshot.db"), t.TempDir()
+	saveSnapshot(t, server.URL, path)
+	if out, err := run(t, Command(), "import", "--data", data, "--snapshot", path); err != nil || !strings.Contains(out, "objects copied in") {
+		t.Errorf("import printed %q, %v", out, err)
+	}
+	during(t, millrace.Options{Data: data, Keys: keys}, func(maps typedcorev1.ConfigMapInterface) {
+		m, err := maps.Get(t.Context(), "kept", metav1.GetOptions{})
+		if err != nil || m.ResourceVersion != made.ResourceVersion || m.UID != made.UID || m.Data["k"] != "v" {
+			t.Errorf("after the import there is %v, %v; before there was %v", m, err, made)
+		}
+	})
+	// A file that was cut off, one that lacks its sum, and directories that have something.
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, old, none := path+".short", t.TempDir(), path+".none"
+	if err := os.WriteFile(short, whole[:len(whole)-32], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(old, "etcd"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	saveSnapshot(t, etcdtest.Start(t, etcdtest.Options{}).URL, none)
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"there is a log in " + data, []string{"--data", data, "--snapshot", path}},
+		{"there is the database of an earlier version in " + old, []string{"--data", old, "--snapshot", path}},
+		{short + ": it has no sum of its content", []string{"--data", t.TempDir(), "--snapshot", short}},
+		{"no key begins with /registry/", []string{"--data", t.TempDir(), "--snapshot", none}},
+		{"[etcd-servers snapshot] were all set", []string{"--data", t.TempDir(), "--snapshot", path, "--etcd-servers", server.URL}},
+		{"--skip-hash-check needs --snapshot", []string{"--data", t.TempDir(), "--skip-hash-check", "--etcd-servers", server.URL}},
+		{"no such file", []string{"--data", t.TempDir(), "--snapshot", path + ".other"}},
+	} {
+		if out, err := run(t, Command(), append([]string{"import"}, c.args...)...); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v printed %q, and the error is %v, want %s", c.args, out, err, c.want)
+		}
+	}
+	if out, err := run(t, Command(), "import", "--data", t.TempDir(), "--snapshot", short, "--skip-hash-check"); err != nil || !strings.Contains(out, "objects copied in") {
+		t.Errorf("without the check, import printed %q, %v", out, err)
 	}
 }
 
