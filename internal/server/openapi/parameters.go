@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"reflect"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace/millrace/internal/gotypes"
 )
 
 // query returns the parameters for an options struct, into which Kubernetes decodes queries.
@@ -15,14 +16,10 @@ func query[T any]() []Parameter { return queryOf(reflect.TypeFor[T]()) }
 func queryOf(t reflect.Type) []Parameter {
 	var out []Parameter
 	docs := describe(t)
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" || name == "-" {
-			continue
-		}
-		if kind := queryType(f.Type); kind != "" && name != "shardSelector" { // sharding is not supported
-			out = append(out, Parameter{Name: name, Description: docs[name], Type: kind})
+	for f := range gotypes.Fields(t) {
+		kind := queryType(f.Type)
+		if f.JSON != "" && kind != "" && f.JSON != "shardSelector" { // sharding is not supported
+			out = append(out, Parameter{Name: f.JSON, Description: docs[f.JSON], Type: kind})
 		}
 	}
 	return sorted(out)

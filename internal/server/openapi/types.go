@@ -6,13 +6,13 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/millrace/millrace/internal/gotypes"
 	"github.com/millrace/millrace/internal/server/resource"
 )
 
@@ -39,25 +39,17 @@ func newTypes(faces []*resource.Face) *types {
 }
 
 // names caches the model names of types, which are used again and again. They are few, and the same in every document.
-var names sync.Map // of reflect.Type to string
-
-// name returns Kubernetes' name of a type: "io.k8s.api.core.v1.Pod".
-func name(t reflect.Type) string {
-	if n, ok := names.Load(t); ok {
-		return n.(string)
-	}
-	n := ""
-	if m, ok := reflect.Zero(t).Interface().(interface{ OpenAPIModelName() string }); ok {
-		n = m.OpenAPIModelName()
-	} else {
+var names = gotypes.New(func(n *string, t reflect.Type, _ func(reflect.Type) *string) {
+	if *n = gotypes.ModelName(t); *n == "" {
 		host, path, _ := strings.Cut(t.PkgPath(), "/")
 		parts := strings.Split(host, ".")
 		slices.Reverse(parts)
-		n = strings.Join(parts, ".") + "." + strings.ReplaceAll(path, "/", ".") + "." + t.Name()
+		*n = strings.Join(parts, ".") + "." + strings.ReplaceAll(path, "/", ".") + "." + t.Name()
 	}
-	names.Store(t, n)
-	return n
-}
+})
+
+// name returns Kubernetes' name of a type: "io.k8s.api.core.v1.Pod".
+func name(t reflect.Type) string { return *names.Of(t) }
 
 // typeDescriber is a type that declares its own OpenAPI type.
 type typeDescriber interface {
@@ -110,9 +102,7 @@ func kindsExtension(known []schema.GroupVersionKind) Extension {
 }
 
 // opaque reports whether a struct's JSON form differs from its fields.
-func opaque(t reflect.Type) bool {
-	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Marshaler]())
-}
+func opaque(t reflect.Type) bool { return gotypes.MarshalsJSON(t) }
 
 // describe returns a type's documentation by field; that of the type itself has the key "".
 func describe(t reflect.Type) map[string]string {
@@ -124,30 +114,19 @@ func describe(t reflect.Type) map[string]string {
 
 func (t *types) addFields(s *Schema, of reflect.Type) {
 	docs, facts := describe(of), t.facts.of(of)
-	for i := range of.NumField() {
-		f := of.Field(i)
-		tag, present := f.Tag.Lookup("json")
-		jsonName, options, _ := strings.Cut(tag, ",")
-		switch {
-		case jsonName == "-" || !f.IsExported():
-			continue
-		case jsonName == "" && (f.Anonymous || strings.Contains(options, "inline")):
-			inner := f.Type
-			if inner.Kind() == reflect.Pointer {
-				inner = inner.Elem()
-			}
-			if inner.Kind() == reflect.Struct {
+	for f := range gotypes.Fields(of) {
+		if f.Inlined {
+			if inner := target(f.Type); inner.Kind() == reflect.Struct {
 				t.addInlined(s, inner)
 			}
 			continue
-		case !present || jsonName == "":
-			jsonName = f.Name
 		}
+		jsonName := cmp.Or(f.JSON, f.Name)
 		fact := facts.field(jsonName)
-		optional := strings.Contains(options, "omitempty") || fact.optional
+		optional := f.OmitEmpty || fact.optional
 		p := Property{Name: jsonName, Schema: *t.value(f.Type, !optional || isStruct(f.Type))}
 		p.Description = docs[jsonName]
-		t.mark(&p.Schema, f, fact)
+		t.mark(&p.Schema, f.StructField, fact)
 		if !optional || fact.required {
 			s.Required = append(s.Required, jsonName)
 		}
@@ -266,23 +245,21 @@ func reach(seen map[string]reflect.Type, of reflect.Type) {
 }
 
 func reachFields(seen map[string]reflect.Type, of reflect.Type) {
-	for i := range of.NumField() {
-		f := of.Field(i)
-		jsonName, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch {
-		case jsonName == "-" || !f.IsExported():
-		case jsonName == "" && (f.Anonymous || strings.Contains(options, "inline")):
-			inner := f.Type
-			if inner.Kind() == reflect.Pointer {
-				inner = inner.Elem()
-			}
-			if inner.Kind() == reflect.Struct && inner != reflect.TypeFor[metav1.TypeMeta]() {
-				reachFields(seen, inner)
-			}
-		default:
+	for f := range gotypes.Fields(of) {
+		if !f.Inlined {
 			reach(seen, f.Type)
+		} else if inner := target(f.Type); inner.Kind() == reflect.Struct && inner != reflect.TypeFor[metav1.TypeMeta]() {
+			reachFields(seen, inner)
 		}
 	}
+}
+
+// target is the type that a pointer points to, or the type itself.
+func target(t reflect.Type) reflect.Type {
+	if t.Kind() == reflect.Pointer {
+		return t.Elem()
+	}
+	return t
 }
 
 // wellKnown are descriptions of types without documentation.

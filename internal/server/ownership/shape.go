@@ -2,15 +2,14 @@ package ownership
 
 import (
 	"cmp"
-	"encoding/json"
 	"reflect"
 	"slices"
-	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/millrace/millrace/internal/gotypes"
 )
 
 // shape says how values of a Go type look in JSON and how they are owned. It is made once for each type.
@@ -55,20 +54,13 @@ type field struct {
 	shape               *shape
 }
 
-// shapes makes shapes, each once.
-type shapes map[reflect.Type]*shape
+// shapes are those of all types so far. Types are the same for everybody.
+var shapes = gotypes.New(fill)
 
-// known are the shapes of all types so far. Types are the same for everybody.
-var known = struct {
-	sync.Mutex
-	shapes shapes
-}{shapes: shapes{}}
+func shapeOf(t reflect.Type) *shape { return shapes.Of(t) }
 
-func shapeOf(t reflect.Type) *shape {
-	known.Lock()
-	defer known.Unlock()
-	return known.shapes.of(t)
-}
+// finder is the shape of another type, which is owned as most of its form are.
+type finder = func(reflect.Type) *shape
 
 var leaves = map[reflect.Type]form{
 	reflect.TypeFor[metav1.Time]():        timestamp,
@@ -78,20 +70,9 @@ var leaves = map[reflect.Type]form{
 	reflect.TypeFor[metav1.Duration]():    duration,
 }
 
-// of is the shape of a type that is owned as most of its form are.
-func (s shapes) of(t reflect.Type) *shape {
-	if known, ok := s[t]; ok {
-		return known
-	}
-	out := &shape{}
-	s[t] = out // before its parts, which may be of the same type
-	s.fill(out, t)
-	return out
-}
-
-func (s shapes) fill(out *shape, t reflect.Type) {
+func fill(out *shape, t reflect.Type, of finder) {
 	if t.Kind() == reflect.Pointer {
-		*out = *s.of(t.Elem())
+		*out = *of(t.Elem())
 		if out.pointer {
 			*out = shape{leaf: true}
 			return
@@ -119,57 +100,52 @@ func (s shapes) fill(out *shape, t reflect.Type) {
 			out.form, out.leaf = data, true
 			return
 		}
-		out.form, out.leaf, out.elem = list, true, s.of(t.Elem())
+		out.form, out.leaf, out.elem = list, true, of(t.Elem())
 	case reflect.Map:
 		if t.Key().Kind() == reflect.String {
-			out.form, out.elem = mapping, s.of(t.Elem())
+			out.form, out.elem = mapping, of(t.Elem())
 			return
 		}
 		out.leaf = true
 	case reflect.Struct:
-		s.fillStructure(out, t)
+		out.fillStructure(t, of)
 	default:
 		out.leaf = true
 	}
 }
 
-func (s shapes) fillStructure(out *shape, t reflect.Type) {
-	if reflect.PointerTo(t).Implements(reflect.TypeFor[json.Marshaler]()) {
-		out.leaf = true
+func (s *shape) fillStructure(t reflect.Type, of finder) {
+	if gotypes.MarshalsJSON(t) {
+		s.leaf = true
 		return
 	}
-	about := topologies()[modelName(t)]
-	out.form, out.leaf = structure, about.atomic
-	s.addFields(out, t, nil, about)
-	slices.SortFunc(out.fields, func(a, b field) int { return cmp.Compare(a.name, b.name) })
+	about := topologies()[gotypes.ModelName(t)]
+	s.form, s.leaf = structure, about.atomic
+	s.addFields(t, nil, about, of)
+	slices.SortFunc(s.fields, func(a, b field) int { return cmp.Compare(a.name, b.name) })
 }
 
-func (s shapes) addFields(out *shape, t reflect.Type, index []int, about topology) {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		at := append(slices.Clone(index), i)
+func (s *shape) addFields(t reflect.Type, index []int, about topology, of finder) {
+	for f := range gotypes.Fields(t) {
+		at := append(slices.Clone(index), f.Index[0])
 		switch {
-		case name == "-" || !f.IsExported():
-		case name == "" && f.Type.Kind() == reflect.Struct && (f.Anonymous || strings.Contains(options, "inline")):
-			s.addFields(out, f.Type, at, about)
-		case name == "":
-			out.form, out.leaf = opaque, true // nothing of the kind exists in the API
+		case f.Inlined && f.Type.Kind() == reflect.Struct:
+			s.addFields(f.Type, at, about, of)
+		case f.JSON == "":
+			s.form, s.leaf = opaque, true // nothing of the kind exists in the API
 		default:
-			part := field{name: name, index: at, omitEmpty: strings.Contains(options, "omitempty"),
-				omitZero: strings.Contains(options, "omitzero"), shape: s.related(f.Type, about.fields[name])}
-			out.fields = append(out.fields, part)
+			related := of(f.Type).related(about.fields[f.JSON])
+			s.fields = append(s.fields, field{f.JSON, at, f.OmitEmpty, f.OmitZero, related})
 		}
 	}
 }
 
 // related is the shape of a type where it is owned in a way of its own.
-func (s shapes) related(t reflect.Type, r relation) *shape {
-	plain := s.of(t)
+func (s *shape) related(r relation) *shape {
 	if !r.atomic && !r.granular && !r.set && r.keys == nil {
-		return plain
+		return s
 	}
-	out := *plain
+	out := *s
 	out.leaf = r.atomic
 	switch {
 	case r.set:

@@ -2,7 +2,6 @@ package ownership
 
 import (
 	_ "embed"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -57,12 +56,4 @@ func parseRelation(text string) relation {
 		return relation{granular: true}
 	}
 	return relation{atomic: true}
-}
-
-// modelName is what the table calls a type.
-func modelName(t reflect.Type) string {
-	if m, ok := reflect.Zero(t).Interface().(interface{ OpenAPIModelName() string }); ok {
-		return m.OpenAPIModelName()
-	}
-	return ""
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/millrace/millrace/internal/gotypes"
 	"github.com/millrace/millrace/internal/protobuf"
 )
 
@@ -44,24 +45,14 @@ func compilePath(t reflect.Type, path string) []step {
 		for t.Kind() == reflect.Pointer {
 			t = t.Elem()
 		}
-		f, ok := fieldNamed(t, name)
+		f, ok := gotypes.FieldNamed(t, name)
 		if !ok {
 			panic(fmt.Sprintf("resource: %v has no field %q (of %q)", t, name, path))
 		}
-		steps = append(steps, step{index: f.Index[0], number: protobuf.NumberOf(f), name: name})
+		steps = append(steps, step{index: f.Index[0], number: protobuf.NumberOf(f.StructField), name: name})
 		t = f.Type
 	}
 	return steps
-}
-
-func fieldNamed(t reflect.Type, name string) (reflect.StructField, bool) {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		if json, _, _ := strings.Cut(f.Tag.Get("json"), ","); json == name {
-			return f, true
-		}
-	}
-	return reflect.StructField{}, false
 }
 
 // FieldsOf reads the values of the kind's fields from an object that is a Go struct.

@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/millrace/millrace/internal/gotypes"
 	"github.com/millrace/millrace/internal/protobuf"
 	"github.com/millrace/millrace/internal/server/resource/alike"
 )
@@ -27,9 +27,9 @@ type structs struct {
 
 func newStructs(k *Kind, t reflect.Type, restore func(Object)) *structs {
 	s := &structs{kind: k, goType: t, restore: restore, paths: compileFields(t, k.Fields), parts: map[string]int{}}
-	for i := range t.NumField() {
-		if name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); name != "" {
-			s.parts[name] = i
+	for f := range gotypes.Fields(t) {
+		if f.JSON != "" {
+			s.parts[f.JSON] = f.Index[0]
 		}
 	}
 	if _, ok := s.New().(protobuf.Message); ok {

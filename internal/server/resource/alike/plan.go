@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/millrace/millrace/internal/plans"
+	"github.com/millrace/millrace/internal/gotypes"
 )
 
 // plan is what is to be compared of one Go type. It never changes once it is compiled.
@@ -47,7 +47,7 @@ var special = map[reflect.Type]kind{
 	reflect.TypeFor[map[string]string](): texts,
 }
 
-var known = plans.New(func(p *plan, t reflect.Type, of func(reflect.Type) *plan) { p.add(t, 0, of) })
+var known = gotypes.New(func(p *plan, t reflect.Type, of func(reflect.Type) *plan) { p.add(t, 0, of) })
 
 func (p *plan) add(t reflect.Type, offset uintptr, of func(reflect.Type) *plan) {
 	s := step{offset: offset, size: t.Size(), goType: t}

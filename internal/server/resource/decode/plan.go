@@ -1,10 +1,9 @@
 package decode
 
 import (
-	"encoding"
-	"encoding/json"
+	"cmp"
 	"reflect"
-	"strings"
+	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -12,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/millrace/millrace/internal/plans"
+	"github.com/millrace/millrace/internal/gotypes"
 )
 
 // plan describes one Go type. Except for the hint, it does not change once it is filled in.
@@ -60,7 +59,7 @@ const (
 	own      // the type has its own UnmarshalJSON
 )
 
-var known = plans.New(fill)
+var known = gotypes.New(fill)
 
 // special are types that are decoded here although they have an UnmarshalJSON.
 var special = map[reflect.Type]kind{
@@ -68,11 +67,6 @@ var special = map[reflect.Type]kind{
 	reflect.TypeFor[resource.Quantity]():  quantity,
 	reflect.TypeFor[intstr.IntOrString](): either,
 }
-
-var (
-	unmarshaler     = reflect.TypeFor[json.Unmarshaler]()
-	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
-)
 
 // finder returns the plan of another type.
 type finder = func(reflect.Type) *plan
@@ -83,11 +77,13 @@ func fill(p *plan, t reflect.Type, of finder) {
 		p.kind = k
 		return
 	}
-	switch to := reflect.PointerTo(t); {
+	switch {
+	case t.Kind() == reflect.Pointer:
+		p.kind, p.elem = pointer, of(t.Elem())
 	case t.Kind() == reflect.Interface:
-	case to.Implements(unmarshaler) && t.Kind() != reflect.Pointer:
+	case gotypes.UnmarshalsJSON(t):
 		p.kind = own
-	case to.Implements(textUnmarshaler) && t.Kind() != reflect.Pointer:
+	case gotypes.UnmarshalsText(t):
 	default:
 		p.fill(t, of)
 	}
@@ -109,8 +105,6 @@ func (p *plan) fill(t reflect.Type, of finder) {
 		p.kind = otherUint
 	case reflect.Float32, reflect.Float64:
 		p.kind = float
-	case reflect.Pointer:
-		p.kind, p.elem = pointer, of(t.Elem())
 	case reflect.Slice:
 		p.kind, p.elem = list, of(t.Elem())
 		if t.Elem().Kind() == reflect.Uint8 {
@@ -127,7 +121,7 @@ func (p *plan) fill(t reflect.Type, of finder) {
 }
 
 func (p *plan) fillMap(t reflect.Type, of finder) {
-	if t.Key().Kind() != reflect.String || reflect.PointerTo(t.Key()).Implements(textUnmarshaler) {
+	if t.Key().Kind() != reflect.String || gotypes.UnmarshalsText(t.Key()) {
 		return
 	}
 	p.kind, p.elem, p.key = mapping, of(t.Elem()), t.Key()
@@ -155,30 +149,17 @@ func (p *plan) fillStruct(t reflect.Type, of finder) {
 }
 
 func (p *plan) addFields(t reflect.Type, offset uintptr, of finder) bool {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		tag := f.Tag.Get("json")
-		if tag == "-" {
-			continue
-		}
-		name, options, _ := strings.Cut(tag, ",")
-		if f.Anonymous && name == "" {
+	for f := range gotypes.Fields(t) {
+		if f.Anonymous && f.JSON == "" {
 			if f.Type.Kind() != reflect.Struct || of(f.Type).kind != structure || !p.addFields(f.Type, offset+f.Offset, of) {
 				return false
 			}
 			continue
 		}
-		if !f.IsExported() {
-			continue
+		if slices.Contains(f.Others, "string") {
+			return false
 		}
-		if name == "" {
-			name = f.Name
-		}
-		for o := range strings.SplitSeq(options, ",") {
-			if o == "string" {
-				return false
-			}
-		}
+		name := cmp.Or(f.JSON, f.Name)
 		p.fields = append(p.fields, field{name: name, quoted: name + `":`, offset: offset + f.Offset, plan: of(f.Type)})
 	}
 	return true

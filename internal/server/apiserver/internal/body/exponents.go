@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/millrace/millrace/internal/gotypes"
 	"github.com/millrace/millrace/internal/protobuf"
 )
 
@@ -37,7 +38,7 @@ func checkExponents(harmless []byte, into runtime.Object, decode func([]byte, an
 	if err := decode(harmless, trial.Interface()); err != nil {
 		return err
 	}
-	if hasExponent(trial) {
+	if gotypes.Contains(trial, exponent) {
 		return errExponent
 	}
 	return nil
@@ -147,32 +148,10 @@ func unescaped(text []byte) []byte {
 	return out
 }
 
-// hasExponent reports whether a value has a quantity that is written with an exponent.
-func hasExponent(v reflect.Value) bool {
-	switch v.Kind() {
-	case reflect.Pointer, reflect.Interface:
-		return !v.IsNil() && hasExponent(v.Elem())
-	case reflect.Struct:
-		if v.Type() == reflect.TypeFor[resource.Quantity]() {
-			return v.FieldByName("Format").String() == string(resource.DecimalExponent)
-		}
-		for i := range v.NumField() {
-			if hasExponent(v.Field(i)) {
-				return true
-			}
-		}
-	case reflect.Slice, reflect.Array:
-		for i := range v.Len() {
-			if hasExponent(v.Index(i)) {
-				return true
-			}
-		}
-	case reflect.Map:
-		for each := v.MapRange(); each.Next(); {
-			if hasExponent(each.Value()) {
-				return true
-			}
-		}
+// exponent finds quantities that are written with an exponent.
+func exponent(v reflect.Value) (found, whole bool) {
+	if v.Type() != reflect.TypeFor[resource.Quantity]() {
+		return false, false
 	}
-	return false
+	return v.FieldByName("Format").String() == string(resource.DecimalExponent), true
 }

@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"reflect"
 	"strings"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace/millrace/internal/gotypes"
 )
 
 // touch is a field that a patch may change, with the value to merge into it; a JSON patch has no such value.
@@ -106,30 +107,23 @@ type named struct {
 
 var typeMeta = reflect.TypeFor[metav1.TypeMeta]()
 
-var allNames sync.Map // reflect.Type to map[string]named
+var allNames = gotypes.New(func(names *map[string]named, t reflect.Type, _ func(reflect.Type) *map[string]named) {
+	*names = map[string]named{}
+	addNames(t, nil, *names)
+})
 
-func namesOf(t reflect.Type) map[string]named {
-	if known, ok := allNames.Load(t); ok {
-		return known.(map[string]named)
-	}
-	names := map[string]named{}
-	addNames(t, nil, names)
-	known, _ := allNames.LoadOrStore(t, names)
-	return known.(map[string]named)
-}
+func namesOf(t reflect.Type) map[string]named { return *allNames.Of(t) }
 
 func addNames(t reflect.Type, at fieldPath, to map[string]named) {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		path := append(at[:len(at):len(at)], i)
+	for f := range gotypes.Fields(t) {
+		path := append(at[:len(at):len(at)], f.Index[0])
+		isStruct := f.Type.Kind() == reflect.Struct
 		switch {
 		case f.Type == typeMeta: // patches of kind and apiVersion take the general path
-		case f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct:
+		case f.Anonymous && f.JSON == "" && isStruct:
 			addNames(f.Type, path, to)
-		case name != "" && name != "-":
-			to[name] = named{path: path, goType: f.Type, open: f.Type.Kind() == reflect.Struct &&
-				!strings.Contains(options, "omitzero") && !reflect.PointerTo(f.Type).Implements(reflect.TypeFor[json.Unmarshaler]())}
+		case f.JSON != "":
+			to[f.JSON] = named{path: path, goType: f.Type, open: isStruct && !f.OmitZero && !gotypes.UnmarshalsJSON(f.Type)}
 		}
 	}
 }

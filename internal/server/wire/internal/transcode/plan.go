@@ -1,13 +1,11 @@
 package transcode
 
 import (
-	"encoding"
-	"encoding/json"
 	"fmt"
 	"reflect"
-	"strings"
 	"sync"
 
+	"github.com/millrace/millrace/internal/gotypes"
 	"github.com/millrace/millrace/internal/protobuf"
 	"google.golang.org/protobuf/encoding/protowire"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -167,7 +165,7 @@ func structFor(t reflect.Type) (*message, error) {
 	structs.known[t] = m
 	structs.added = append(structs.added, t)
 	for i := range t.NumField() {
-		if err := m.add(t.Field(i)); err != nil {
+		if err := m.add(gotypes.FieldOf(t.Field(i))); err != nil {
 			return nil, fmt.Errorf("%v.%s: %w", t, t.Field(i).Name, err)
 		}
 	}
@@ -196,13 +194,12 @@ func (m *message) distinct(seen map[string]bool) error {
 
 const maxFields = 1<<8 - 2
 
-func (m *message) add(f reflect.StructField) error {
-	name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-	number := int(protobuf.NumberOf(f))
+func (m *message) add(f gotypes.Field) error {
+	number := int(protobuf.NumberOf(f.StructField))
 	switch {
-	case f.Type == reflect.TypeFor[metav1.TypeMeta]() && f.Anonymous && name == "" && number == 0:
+	case f.Type == reflect.TypeFor[metav1.TypeMeta]() && f.Anonymous && f.JSON == "" && number == 0:
 		return nil // the field is not in messages, and is omitted when it is empty
-	case !f.IsExported() || name == "-" || number <= 0 || number > 1000 || len(m.fields) == maxFields:
+	case f.Hidden || len(f.Others) > 0 || number <= 0 || number > 1000 || len(m.fields) == maxFields:
 		return fmt.Errorf("tags %q are not covered", f.Tag)
 	}
 	out := field{number: uint16(number)}
@@ -212,25 +209,16 @@ func (m *message) add(f reflect.StructField) error {
 	if out.wire = out.value.wire(); out.shape == dict {
 		out.wire = protowire.BytesType // of an entry
 	}
-	if name == "" {
+	if f.JSON == "" {
 		if !f.Anonymous || out.shape != single || out.value != structValue {
 			return fmt.Errorf("no name")
 		}
 		out.shape = inline
 	}
-	out.lead = `,"` + name + `":`
-	for o := range strings.SplitSeq(options, ",") {
-		switch o {
-		case "", "inline":
-		case "omitempty":
-			out.omitEmpty = true
-		case "omitzero":
-			if out.omitZero = true; out.shape != single || out.value != timeValue {
-				return fmt.Errorf("omitzero is covered for times alone")
-			}
-		default:
-			return fmt.Errorf("option %q", o)
-		}
+	out.lead = `,"` + f.JSON + `":`
+	out.omitEmpty, out.omitZero = f.OmitEmpty, f.OmitZero
+	if out.omitZero && (out.shape != single || out.value != timeValue) {
+		return fmt.Errorf("omitzero is covered for times alone")
 	}
 	out.omitMissing = out.omitEmpty && (out.shape != single || out.value <= int64Value) && out.shape != inline || out.omitZero
 	m.fields = append(m.fields, out)
@@ -333,11 +321,4 @@ func (f *field) describeSlice(t reflect.Type) error {
 }
 
 // writesItself reports whether a type, or a pointer to it, has its own MarshalJSON or MarshalText.
-func writesItself(t reflect.Type) bool {
-	for _, t := range []reflect.Type{t, reflect.PointerTo(t)} {
-		if t.Implements(reflect.TypeFor[json.Marshaler]()) || t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
-			return true
-		}
-	}
-	return false
-}
+func writesItself(t reflect.Type) bool { return gotypes.MarshalsJSON(t) || gotypes.MarshalsText(t) }

@@ -1,11 +1,11 @@
-package plans_test
+package gotypes_test
 
 import (
 	"reflect"
 	"sync"
 	"testing"
 
-	"github.com/millrace/millrace/internal/plans"
+	"github.com/millrace/millrace/internal/gotypes"
 )
 
 type node struct {
@@ -26,7 +26,7 @@ type fields struct {
 func TestRecursiveTypesAreComputedOnce(t *testing.T) {
 	var mu sync.Mutex
 	times := map[reflect.Type]int{}
-	set := plans.New(func(p *fields, t reflect.Type, of func(reflect.Type) *fields) {
+	set := gotypes.New(func(p *fields, t reflect.Type, of func(reflect.Type) *fields) {
 		mu.Lock()
 		times[t]++
 		mu.Unlock()

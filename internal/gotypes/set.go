@@ -1,12 +1,12 @@
-// Package plans caches what was computed for Go types: once for each type, including types that refer to themselves.
-package plans
+package gotypes
 
 import (
 	"reflect"
 	"sync"
 )
 
-// Set holds plans of one kind. Make it with New. Any number of goroutines may use it.
+// Set holds plans of one kind: what was computed for Go types, once for each, including types that refer to themselves.
+// Make it with New. Any number of goroutines may use it.
 type Set[P any] struct {
 	fill func(p *P, t reflect.Type, of func(reflect.Type) *P)
 	done sync.Map // reflect.Type to *P
