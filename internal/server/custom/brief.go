@@ -17,38 +17,54 @@ import (
 type digest = [sha256.Size]byte
 
 // The numbers of the fields on the way to a schema, in the message runtime.Unknown that is stored and in that of a
-// definition.
+// definition. They are the same in v1 and v1beta1, as schemas are; only v1beta1 has one for all versions.
 const (
 	rawField      protobuf.Number = 2 // of runtime.Unknown
 	specField     protobuf.Number = 2 // of CustomResourceDefinition
+	commonField   protobuf.Number = 5 // of CustomResourceDefinitionSpec
 	versionsField protobuf.Number = 7 // of CustomResourceDefinitionSpec
 	schemaField   protobuf.Number = 4 // of CustomResourceDefinitionVersion
 )
 
 // withoutSchemas returns a stored definition without its schemas, and the digests of these by the versions' order; a
-// version without a schema has that of nothing. A definition that is stored as JSON is returned as it is, without
-// digests.
+// version without a schema has that of the schema for all versions, or of nothing. A definition that is stored as JSON
+// is returned as it is, without digests.
 func withoutSchemas(value []byte) (brief []byte, digests []digest, err error) {
 	if !protobuf.Enveloped(value) {
 		return value, nil, nil
 	}
+	var common []byte
+	var schemas [][]byte
 	brief, err = cut([]byte(protobuf.Magic), value[len(protobuf.Magic):], rawField, func(definition []byte) ([]byte, error) {
 		return cut(nil, definition, specField, func(spec []byte) ([]byte, error) {
+			spec, err := cut(nil, spec, commonField, take(&common))
+			if err != nil {
+				return nil, err
+			}
 			return cut(nil, spec, versionsField, func(version []byte) ([]byte, error) {
-				var schema []byte
-				rest, err := cut(nil, version, schemaField, func(text []byte) ([]byte, error) {
-					schema = text
-					return nil, nil
-				})
-				digests = append(digests, sha256.Sum256(schema))
-				return rest, err
+				schemas = append(schemas, nil)
+				return cut(nil, version, schemaField, take(&schemas[len(schemas)-1]))
 			})
 		})
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("read a stored definition: %w", err)
 	}
+	for _, schema := range schemas {
+		if schema == nil {
+			schema = common
+		}
+		digests = append(digests, sha256.Sum256(schema))
+	}
 	return brief, digests, nil
+}
+
+// take keeps a field's value, and leaves it out.
+func take(into *[]byte) func([]byte) ([]byte, error) {
+	return func(value []byte) ([]byte, error) {
+		*into = value
+		return nil, nil
+	}
 }
 
 // cut appends a copy of a message, with other values of one of its fields, which is itself a message. A value that

@@ -2,10 +2,12 @@ package custom
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/millrace/millrace/internal/protobuf"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -34,15 +36,41 @@ func stored(t *testing.T, descriptions ...string) ([]byte, *v1.CustomResourceDef
 		def.Spec.Versions = append(def.Spec.Versions, v)
 	}
 	raw, err := def.Marshal()
+	return enveloped(t, "v1", raw, err), def
+}
+
+// enveloped returns a definition's message as it is stored.
+func enveloped(t *testing.T, version string, message []byte, err error) []byte {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}, Raw: raw}
+	whole := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "apiextensions.k8s.io/" + version, Kind: "CustomResourceDefinition"}, Raw: message}
 	text, err := whole.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return append([]byte("k8s\x00"), text...), def
+	return append([]byte("k8s\x00"), text...)
+}
+
+func TestASchemaOfAllVersionsHasTheDigestThatItHasInEachVersion(t *testing.T) {
+	value, def := stored(t, "one", "one")
+	_, want, err := withoutSchemas(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := &v1beta1.CustomResourceDefinition{ObjectMeta: def.ObjectMeta}
+	old.Spec.Group, old.Spec.Version = def.Spec.Group, "v0"
+	old.Spec.Validation = &v1beta1.CustomResourceValidation{OpenAPIV3Schema: &v1beta1.JSONSchemaProps{Type: "object", Description: "one"}}
+	old.Spec.Versions = []v1beta1.CustomResourceDefinitionVersion{{Name: "v0", Served: true, Storage: true}, {Name: "v1", Served: true}}
+	raw, err := old.Marshal()
+	brief, got, err := withoutSchemas(enveloped(t, "v1beta1", raw, err))
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("digests %x, want %x: %v", got, want, err)
+	}
+	if bytes.Contains(brief, []byte("one")) {
+		t.Error("the brief definition has a schema")
+	}
 }
 
 func TestABriefDefinitionHasAllButItsSchemas(t *testing.T) {

@@ -93,7 +93,7 @@ func Define[P Object](d Description[P]) *Kind {
 		Name: d.Name, FreeFinalizers: d.FreeFinalizers, ValidateMetaTwice: d.ValidateMetaTwice,
 	}
 	k.Verbs = slices.DeleteFunc(slices.Clone(allVerbs), func(v string) bool { return slices.Contains(d.NoVerbs, v) })
-	k.Representation = newStructs(k, t, erased(d.Restore))
+	k.Representation = newStructs(k, t, erased(d.Restore), erasedForms(d.Forms))
 	_, hasSpec := t.FieldByName("Spec")
 	k.Generation = (hasSpec || d.Changed != nil) && !d.NoGeneration
 	k.Changed = func(o, old Object) bool { return hasSpec && !k.Same(o, old, "spec") }

@@ -116,6 +116,8 @@ type Description[P Object] struct {
 
 	// Also are further versions or groups in which the same objects are served.
 	Also []Serving[P]
+	// Forms are further versions in which objects may be stored.
+	Forms []Form[P]
 }
 
 // Rules are a kind's rules for creates and updates. Each may be nil.

@@ -21,12 +21,16 @@ type structs struct {
 	goType  reflect.Type
 	start   []byte // the first bytes of values in the kind's own version, in protobuf
 	restore func(Object)
+	forms   []form
+	written *form // the one of forms that objects are stored in; nil if it is the kind's own version
 	paths   []fieldPath
 	parts   map[string]int // the struct's fields by their JSON names
 }
 
-func newStructs(k *Kind, t reflect.Type, restore func(Object)) *structs {
-	s := &structs{kind: k, goType: t, restore: restore, paths: compileFields(t, k.Fields), parts: map[string]int{}}
+func newStructs(k *Kind, t reflect.Type, restore func(Object), forms []form) *structs {
+	s := &structs{
+		kind: k, goType: t, restore: restore, forms: forms, written: written(forms), paths: compileFields(t, k.Fields), parts: map[string]int{},
+	}
 	for f := range gotypes.Fields(t) {
 		if f.JSON != "" {
 			s.parts[f.JSON] = f.Index[0]
@@ -46,6 +50,9 @@ func (s *structs) Encode(_ context.Context, o Object) ([]byte, error) {
 	version := o.GetResourceVersion()
 	o.SetResourceVersion("")
 	defer o.SetResourceVersion(version)
+	if s.written != nil {
+		return s.written.encode(o)
+	}
 	if m, ok := o.(protobuf.Message); ok {
 		return protobuf.Marshal(s.kind.GroupVersion().String(), s.kind.Kind, m)
 	}
@@ -90,6 +97,9 @@ func (s *structs) decode(stored []byte) (Object, error) {
 	return s.decodeOther(stored)
 }
 
+// Rewrites implements Rewriting.
+func (s *structs) Rewrites() bool { return s.written != nil }
+
 // own reports whether bytes are a protobuf document of the kind's own version.
 func (s *structs) own(stored []byte) bool { return s.start != nil && bytes.HasPrefix(stored, s.start) }
 
@@ -130,6 +140,15 @@ func (s *structs) read(apiVersion, kind string, fill func(runtime.Object) error)
 			return o.(Object), err
 		}
 		return f.To(o), nil
+	}
+	for _, f := range s.forms {
+		if f.GroupVersionKind == gv.WithKind(kind) {
+			o := f.new()
+			if err := fill(o); err != nil {
+				return nil, err
+			}
+			return f.to(o)
+		}
 	}
 	return nil, fmt.Errorf("it is stored as %s of %s, which is no version of the kind", kind, apiVersion)
 }

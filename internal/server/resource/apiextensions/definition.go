@@ -42,6 +42,7 @@ func Definitions() *resource.Kind {
 				return checkStatusUpdate(ctx, d, old)
 			},
 		},
+		Forms: []resource.Form[*v1.CustomResourceDefinition]{storedForm()},
 	})
 	k.Followed = true
 	return k
