@@ -60,7 +60,8 @@ func (e *Extensions) Start(ctx context.Context, l *assembly.List) error {
 		return err
 	}
 	e.Aggregator = aggregation.New(aggregation.Options{
-		Registry: e.storage.Registry, Certificate: e.access.Proxy.Certificate, CatchUp: e.Definitions.CatchUp, Backends: e.backends(), Logger: e.o.Logger,
+		Registry: e.storage.Registry, Certificate: e.access.Proxy.Certificate, CatchUp: e.Definitions.CatchUp,
+		Unreadable: e.Definitions.Unreadable, Backends: e.backends(), Logger: e.o.Logger,
 	})
 	if err := e.Aggregator.Register(ctx); err != nil {
 		return err

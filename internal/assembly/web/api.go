@@ -62,6 +62,7 @@ func (w *Web) api(ctx context.Context, streams *connections.Connections, l *asse
 		Delegate:     w.extensions.Aggregator,
 		CatchUp:      w.extensions.Definitions.CatchUp,
 		Settle:       w.extensions.Definitions.Settle,
+		Unreadable:   w.extensions.Definitions.Unreadable,
 		Metrics:      measured.Requests(),
 		Version:      w.o.Version,
 		Address:      w.address.External(),

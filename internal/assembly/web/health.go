@@ -5,7 +5,9 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/millrace/millrace/internal/assembly"
 	"github.com/millrace/millrace/internal/server/apiserver"
+	"github.com/millrace/millrace/internal/server/custom"
 	"github.com/millrace/millrace/internal/server/watchcache"
 )
 
@@ -72,6 +75,7 @@ func (w *Web) checks() []apiserver.Check {
 		{Name: "informer-sync", ReadyOnly: true, Do: follows},
 		{Name: "storage-space", Do: func(context.Context) error { return w.storage.Registry.Store.Writable() }},
 		{Name: "watch-cache", Do: follows},
+		{Name: "stored-objects", ReadyOnly: true, Do: func(context.Context) error { return nil }, Notes: w.unreadable},
 	}
 	for _, name := range started {
 		all = append(all, apiserver.Check{Name: name, Live: true, Do: func(context.Context) error { return nil }})
@@ -82,6 +86,24 @@ func (w *Web) checks() []apiserver.Check {
 		}
 		return nil
 	}})
+}
+
+// unreadable counts the stored objects that cannot be read, by kind. They do not make the server unready: all else is
+// served. Their names are in the log: anybody may ask for the report.
+func (w *Web) unreadable() (notes []string) {
+	counts := map[string]int{}
+	for _, k := range w.storage.Cache.Kinds() {
+		if n := k.Stats().UnreadableNow; n > 0 {
+			counts[k.Name()] = n
+		}
+	}
+	if n := len(w.extensions.Definitions.Unreadable()); n > 0 {
+		counts[custom.Resource.String()] = n
+	}
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		notes = append(notes, fmt.Sprintf("%d %s cannot be read: the log names them", counts[kind], kind))
+	}
+	return notes
 }
 
 // The programs of kube-scheduler and kube-controller-manager answer here if they run on this machine.

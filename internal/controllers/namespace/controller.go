@@ -76,7 +76,24 @@ func (n *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	if !found.finished() {
 		return loop.Result{After: n.pause(key)}, nil
 	}
-	return loop.Result{}, n.finalize(ctx, key, ns)
+	err = n.finalize(ctx, key, ns)
+	if apierrors.HasStatusCause(err, metav1.CauseType(metav1.StatusReasonStoreReadError)) { // the server knows of content that nobody can see
+		return loop.Result{}, errors.Join(err, n.tell(ctx, key, ns.Name, err))
+	}
+	return loop.Result{}, err
+}
+
+// tell sets the conditions of a namespace whose removal the server has refused.
+func (n *controller) tell(ctx context.Context, key loop.Key, name string, refusal error) error {
+	ns, err := n.kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return ignoreVanished(err)
+	}
+	r := &round{failures: []error{refusal}}
+	if !merge(&ns.Status.Conditions, r.conditions(metav1.NewTime(n.now()))) {
+		return nil
+	}
+	return n.writeStatus(ctx, key, ns)
 }
 
 // live returns the current namespace, or nil if it is gone.

@@ -22,6 +22,9 @@ type Options struct {
 	Registry *registry.Registry
 	// CatchUp makes known all custom resources that were defined before it is called.
 	CatchUp func(context.Context) error
+	// Unreadable returns why definitions of custom resources cannot be read, by their names. The APIServices of their
+	// groups are left alone.
+	Unreadable func() map[string]error
 	// Certificate is that of the front proxy, as of now.
 	Certificate func() *tls.Certificate
 	// Backends answer for group versions in this process, unless an APIService names a service for them.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -212,8 +213,9 @@ func (a *Aggregator) registerCustom(ctx context.Context, s *registry.Storage, se
 
 // deleteLeftOver deletes those APIServices that the server looks after in a certain way and does not want any more.
 func (a *Aggregator) deleteLeftOver(ctx context.Context, s *registry.Storage, all map[string]registered, how string, wanted map[string]bool) error {
+	unknown := a.unknownGroups()
 	for name, present := range all {
-		if present.managed != how || wanted[name] {
+		if present.managed != how || wanted[name] || unknown[present.spec.Group] {
 			continue
 		}
 		if _, err := s.Delete(ctx, "", name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(present.uid))}, registry.WriteOptions{}); err != nil &&
@@ -222,4 +224,17 @@ func (a *Aggregator) deleteLeftOver(ctx context.Context, s *registry.Storage, al
 		}
 	}
 	return nil
+}
+
+// unknownGroups are those with a definition that cannot be read: its versions are not known.
+func (a *Aggregator) unknownGroups() map[string]bool {
+	if a.o.Unreadable == nil {
+		return nil
+	}
+	all := map[string]bool{}
+	for name := range a.o.Unreadable() {
+		_, group, _ := strings.Cut(name, ".")
+		all[group] = true
+	}
+	return all
 }

@@ -61,7 +61,7 @@ func (c *call) applyUpdater(text []byte, o query.Write, view string) (registry.U
 // appliesNothing tells that nothing but owners of fields has changed, of an object that was read in another version
 // than its own. It is left as it was read: without defaults of the version of the request.
 func (c *call) appliesNothing(merged, old resource.Object) bool {
-	if r, ok := c.Kind.Representation.(resource.Rewriting); !ok || !r.Rewrites() || old == nil {
+	if r, ok := c.Kind.Representation.(resource.Rewriting); !ok || !r.Rewrites() || !c.Kind.Custom || old == nil {
 		return false
 	}
 	before, after := tree.Of(old).DeepCopy(), tree.Of(merged).DeepCopy()

@@ -26,6 +26,8 @@ type Check struct {
 	// Quiet leaves failures out of the log: somebody wants them, and has said so.
 	Quiet bool
 	Do    func(context.Context) error
+	// Notes returns lines for the report that do not make the check fail; nil if there are none.
+	Notes func() []string
 }
 
 // servePath answers requests that are not for a resource.
@@ -135,6 +137,11 @@ func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request, parts []str
 			continue
 		}
 		fmt.Fprintf(&report, "[+]%s ok\n", c.Name)
+		if c.Notes != nil {
+			for _, note := range c.Notes() {
+				fmt.Fprintf(&report, "warn: %s\n", note)
+			}
+		}
 	}
 	if len(unknown) > 0 {
 		fmt.Fprintf(&report, "warn: some health checks cannot be excluded: no matches for %s\n", quoted(unknown))

@@ -27,6 +27,9 @@ func (c *call) dispatch() error {
 	if c.Format, err = negotiate.Choose(c.Request, negotiate.Offer{Stream: c.verb == "watch", NoTables: c.Kind.Unstored(), Watchable: c.verb == "list" || c.verb == "watch"}); err != nil {
 		return err
 	}
+	if c.Kind.Custom && c.verb == "deletecollection" && c.Format.Media == negotiate.Protobuf {
+		c.Format.Media = negotiate.JSON // the objects' only form: those who empty namespaces ask for protobuf first
+	}
 	if c.Kind.Custom && c.Format.Media == negotiate.Protobuf && c.Format.Shape == negotiate.Object && c.verb != "delete" {
 		return status.Unacceptable("only the following media types are accepted: " + negotiate.ObjectTypes)
 	}

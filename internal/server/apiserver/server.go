@@ -57,6 +57,8 @@ type Options struct {
 	// Settle waits until the changes of kinds that this server has acknowledged are in use; nil if kinds never change.
 	// It is called before each authorized request for a kind that may change.
 	Settle func(context.Context) error
+	// Unreadable returns why definitions of kinds cannot be read, by their names; nil if there are no definitions.
+	Unreadable func() map[string]error
 	// Checks are the checks of /livez, /readyz and /healthz.
 	Checks []Check
 	// Queued is told when a request has come to where it waits for its turn, with the writer that the server was called
@@ -201,6 +203,7 @@ func New(o Options) *Server {
 	if o.Delegate != nil {
 		s.discovery.Others = o.Delegate.Groups
 	}
+	s.discovery.Unreadable = o.Unreadable
 	s.ends, s.stop = context.WithCancelCause(context.Background())
 	return s
 }

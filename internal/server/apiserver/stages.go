@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 
@@ -80,8 +81,15 @@ func respond(c *call) error {
 	return c.dispatch()
 }
 
-// notServed returns the 404 for a group that is not served, or for a resource that the group does not have.
+// notServed returns the 404 for a group that is not served, or for a resource that the group does not have. What a
+// definition defines that cannot be read is not known, and may exist.
 func (c *call) notServed() error {
+	if c.s.o.Unreadable != nil {
+		name := c.t.Resource + "." + c.t.Group
+		if err := c.s.o.Unreadable()[name]; err != nil {
+			return apierrors.NewServiceUnavailable(fmt.Sprintf("the definition %s cannot be read: %v", name, err))
+		}
+	}
 	for _, k := range c.s.o.Registry.Catalogue.Kinds() {
 		if slices.ContainsFunc(k.Served(), func(f *resource.Face) bool { return f.GroupVersion() == c.t.GroupVersion }) {
 			return status.NotFound()

@@ -12,6 +12,8 @@
 //   - A definition whose plural or kind is that of a built-in kind of its group is never served, whatever its stored
 //     conditions say: built-in kinds keep their names. This is stricter than Kubernetes, which serves it in versions
 //     that the built-in kind does not have.
+//   - A definition that cannot be read is not taken for one that does not exist: Unreadable names it, discovery shows
+//     its group as incomplete, and requests for its objects get 503 unless an earlier form of it is served.
 //   - A deleted definition stays until its objects are gone. That can be interrupted at any time, and goes on after a
 //     restart.
 //   - Schemas, rules and columns are compiled when they are first needed. Until then a definition costs its stored
@@ -76,6 +78,8 @@ type record struct {
 	settling bool        // this server is creating it, and sets its conditions with that
 	// terminating says that the definition is being deleted.
 	terminating bool
+	// unreadable says why the stored definition cannot be read or served. An earlier one may be served still.
+	unreadable error
 }
 
 // Resource is where definitions are served.

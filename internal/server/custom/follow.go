@@ -108,17 +108,18 @@ func (d *Definitions) noteLocked(ctx context.Context, o *watchcache.Object) {
 	if before != nil && before.revision >= o.Revision {
 		return
 	}
+	now := before
+	if now == nil {
+		now = &record{group: groupIn(name)}
+		d.known[name] = now
+	}
 	def, schemas, err := d.decodeBrief(ctx, o.Value(), o.Revision)
+	now.revision, now.unreadable = o.Revision, err
 	if err != nil {
 		d.o.Logger.Error("a definition cannot be read", "name", name, "error", err)
 		return
 	}
-	now := before
-	if now == nil {
-		now = &record{group: def.Spec.Group}
-		d.known[name] = now
-	}
-	now.revision, now.terminating = o.Revision, def.DeletionTimestamp != nil
+	now.group, now.terminating = def.Spec.Group, def.DeletionTimestamp != nil
 	_, due := d.dueLocked(def)
 	d.yield(def)
 	if !now.settling {
@@ -145,6 +146,7 @@ func (d *Definitions) serveLocked(def *v1.CustomResourceDefinition, schemas []di
 	}
 	if err != nil {
 		d.o.Logger.Error("a definition cannot be served", "name", def.Name, "error", err)
+		r.unreadable = err
 		return
 	}
 	r.served = made

@@ -22,6 +22,7 @@ var (
 	windowBytes     = describe("millrace_watch_cache_window_bytes", "Bytes of the changes that the watch cache remembers.", kindLabels...)
 	cursors         = describe("millrace_watch_cache_cursors", "Watches that read from the watch cache.", kindLabels...)
 	unreadable      = describe("millrace_watch_cache_unreadable_total", "Stored versions that could not be read.", kindLabels...)
+	unreadableNow   = describe("millrace_watch_cache_unreadable_objects", "Stored objects that cannot be read: lists and watches omit them.", kindLabels...)
 	initializations = describe("apiserver_watch_cache_initializations_total", "How often the watch cache was filled.")
 	resumes         = describe("millrace_watch_cache_resumes_total", "How often the log of the store was lost and resumed where it was.")
 	batches         = describe("millrace_watch_cache_batches_total", "Batches of the log of the store, including progress reports.")
@@ -31,7 +32,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (c *cached) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{storageObjects, resourceObjects, eventsReceived, cacheRevision, cacheCapacity, windowBytes, cursors, unreadable,
+	for _, d := range []*prometheus.Desc{storageObjects, resourceObjects, eventsReceived, cacheRevision, cacheCapacity, windowBytes, cursors, unreadable, unreadableNow,
 		initializations, resumes, batches, forms, formBytes} {
 		out <- d
 	}
@@ -54,6 +55,7 @@ func (c *cached) Collect(out chan<- prometheus.Metric) {
 		value(windowBytes, prometheus.GaugeValue, float64(stats.WindowBytes))
 		value(cursors, prometheus.GaugeValue, float64(stats.Cursors))
 		value(unreadable, prometheus.CounterValue, float64(stats.Unreadable))
+		value(unreadableNow, prometheus.GaugeValue, float64(stats.UnreadableNow))
 	}
 	for d, v := range map[*prometheus.Desc]int64{initializations: 1 + s.Refills, resumes: s.Resumes, batches: s.Batches} {
 		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v))

@@ -58,7 +58,10 @@ func (l *listed) stays(ctx context.Context, s *Storage, current store.Entry, o r
 	if err != nil || before.GetUID() != o.GetUID() {
 		return true, err
 	}
-	now := s.object(current)
+	now, err := s.object(current)
+	if err != nil {
+		return false, err
+	}
 	if !s.needsConversion(&l.selection) {
 		return !l.selection.Matches(now), nil
 	}

@@ -55,7 +55,7 @@ func watchRed(w *webhook, feed feed) *Watcher {
 
 // put is an event that sets an object to a value.
 func put(key, value string, rev store.Revision, before *watchcache.Event) *watchcache.Event {
-	o := watchcache.NewObject(watchcache.KindOptions{Prefix: "/registry/x/"}, store.Entry{Key: "/registry/x/" + key, Value: []byte(value), Revision: rev})
+	o, _ := watchcache.NewObject(watchcache.KindOptions{Prefix: "/registry/x/"}, store.Entry{Key: "/registry/x/" + key, Value: []byte(value), Revision: rev})
 	if before == nil {
 		return &watchcache.Event{Type: watchcache.Added, Object: o, Revision: rev}
 	}

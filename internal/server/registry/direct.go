@@ -85,7 +85,10 @@ func (v *storedView) Range(string, string) iter.Seq[*watchcache.Object] {
 	return func(yield func(*watchcache.Object) bool) {
 		for {
 			for _, e := range v.page.Entries {
-				if e.Unreadable == nil && !yield(watchcache.NewObject(options, e)) {
+				if e.Unreadable != nil {
+					continue
+				}
+				if o, err := watchcache.NewObject(options, e); err == nil && !yield(o) {
 					return
 				}
 			}

@@ -55,11 +55,15 @@ func (s *Storage) getStored(ctx context.Context, key, name string, f Freshness) 
 	if err != nil {
 		return nil, statusOf(err, s.kind.GroupResource(), name)
 	}
-	return s.object(e), nil
+	o, err := s.object(e)
+	if err != nil {
+		return nil, statusOf(&store.UnreadableError{Key: key, Revision: e.Revision, Undecodable: true, Err: err}, s.kind.GroupResource(), name)
+	}
+	return o, nil
 }
 
 // object converts an entry that does not come from the cache.
-func (s *Storage) object(e store.Entry) *watchcache.Object {
+func (s *Storage) object(e store.Entry) (*watchcache.Object, error) {
 	return watchcache.NewObject(s.cacheOptions(), e)
 }
 

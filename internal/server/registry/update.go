@@ -152,6 +152,9 @@ func (s *Storage) updateOnce(ctx context.Context, current store.Entry, updater U
 	o = change.Object
 	if s.losesLastFinalizer(o, old) {
 		undo()
+		if err := s.mayGo(o); err != nil {
+			return nil, err
+		}
 		return s.deleteByUpdate(ctx, current, change, opt)
 	}
 	stored, err := s.replace(ctx, current, o, opt)

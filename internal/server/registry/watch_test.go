@@ -27,7 +27,7 @@ func (s *script) Revision() store.Revision { return s.rev }
 func (s *script) Close()                   {}
 
 func added(key string, rev store.Revision) *watchcache.Event {
-	o := watchcache.NewObject(watchcache.KindOptions{Prefix: "/registry/x/"}, store.Entry{Key: "/registry/x/" + key, Revision: rev})
+	o, _ := watchcache.NewObject(watchcache.KindOptions{Prefix: "/registry/x/"}, store.Entry{Key: "/registry/x/" + key, Revision: rev})
 	return &watchcache.Event{Type: watchcache.Added, Object: o, Revision: rev}
 }
 

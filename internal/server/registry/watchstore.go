@@ -94,14 +94,20 @@ func (f *storeFeed) take(b store.Batch) error {
 
 func (f *storeFeed) apply(e store.Event) *watchcache.Event {
 	before := f.state[e.Key]
-	if e.Type == store.Delete || e.Unreadable != nil {
+	var now *watchcache.Object
+	unreadable := e.Unreadable != nil
+	if e.Type != store.Delete && !unreadable {
+		var err error
+		now, err = f.storage.object(store.Entry{Key: e.Key, Value: e.Value, Revision: e.Revision})
+		unreadable = err != nil
+	}
+	if e.Type == store.Delete || unreadable {
 		delete(f.state, e.Key)
 		if before == nil {
 			return nil
 		}
 		return &watchcache.Event{Type: watchcache.Deleted, Object: before, Previous: before, Revision: e.Revision}
 	}
-	now := f.storage.object(store.Entry{Key: e.Key, Value: e.Value, Revision: e.Revision})
 	f.state[e.Key] = now
 	made := &watchcache.Event{Type: watchcache.Modified, Object: now, Previous: before, Revision: e.Revision}
 	if before == nil {

@@ -115,6 +115,9 @@ func zeroText(t reflect.Type) string {
 // microseconds.
 func (s *structs) Attributes(stored []byte) (Attributes, error) {
 	if !s.own(stored) {
+		if a, ok := s.labelsOnly(stored); ok {
+			return a, nil
+		}
 		o, err := s.decodeOther(stored)
 		if err != nil {
 			return Attributes{}, err
@@ -140,6 +143,20 @@ func (s *structs) Attributes(stored []byte) (Attributes, error) {
 		}
 	}
 	return a, nil
+}
+
+// labelsOnly reads the labels of an object in the version that the kind is stored in, if it has no fields: metadata is
+// the same in all versions.
+func (s *structs) labelsOnly(stored []byte) (a Attributes, ok bool) {
+	if s.written == nil || len(s.paths) > 0 || !protobuf.Enveloped(stored) {
+		return a, false
+	}
+	env, err := protobuf.Open(stored)
+	if err != nil || env.APIVersion != s.written.GroupVersion().String() || env.Kind != s.written.Kind {
+		return a, false
+	}
+	a.Labels, err = protoLabels(env.Raw)
+	return a, err == nil
 }
 
 const (

@@ -78,16 +78,23 @@ func (e *ConflictError) Error() string {
 // Is makes errors.Is(err, ErrConflict) true.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// UnreadableError is an ErrUnreadable: the store has a value, and its Transformer cannot transform it back.
+// UnreadableError is an ErrUnreadable: the store has a value, and its Transformer cannot transform it back, or it is of
+// no known form.
 type UnreadableError struct {
 	Key      string
 	Revision Revision
-	Err      error
+	// Undecodable says that the value could be transformed, and not decoded.
+	Undecodable bool
+	Err         error
 }
 
 // Error implements error.
 func (e *UnreadableError) Error() string {
-	return fmt.Sprintf("data from the storage is not transformable revision=%d: %v", e.Revision, e.Err)
+	what := "data from the storage is not transformable"
+	if e.Undecodable {
+		what = "object not decodable"
+	}
+	return fmt.Sprintf("%s revision=%d: %v", what, e.Revision, e.Err)
 }
 
 // Is makes errors.Is(err, ErrUnreadable) true.

@@ -25,28 +25,32 @@ func (k *Kind) read(e store.Event) change {
 		ch.unreadable = e.Unreadable
 		k.logUnreadable("a value cannot be read: lists and watches omit the object", store.Entry{Key: e.Key, Revision: e.Revision}, e.Unreadable)
 	case e.Type == store.Put:
-		ch.object = k.readObject(store.Entry{Key: e.Key, Value: e.Value, Revision: e.Revision})
+		ch.object, ch.unreadable = k.readObject(store.Entry{Key: e.Key, Value: e.Value, Revision: e.Revision})
 	}
 	return ch
 }
 
-func (k *Kind) readObject(e store.Entry) *Object {
+// readObject makes an object from an entry, or says why it cannot be read.
+func (k *Kind) readObject(e store.Entry) (*Object, *store.UnreadableError) {
 	var a Attributes
 	if k.options.Attributes != nil {
 		found, err := k.options.Attributes(e.Key, e.Value)
-		if err == nil {
-			a = k.cache.intern.attributes(found)
-		} else {
-			k.logUnreadable("object has unreadable attributes: only empty selectors match it", e, err)
+		if err != nil {
+			k.logUnreadable("an object cannot be decoded: lists and watches omit it", e, err)
+			return nil, &store.UnreadableError{Key: e.Key, Revision: e.Revision, Undecodable: true, Err: err}
 		}
+		a = k.cache.intern.attributes(found)
 	}
-	return newObject(k.options, e, a, k.cache.forms)
+	return newObject(k.options, e, a, k.cache.forms), nil
 }
 
-// logUnreadable warns once that the kind has unreadable objects, and logs each of them at debug level.
+// mostWarnings is how many unreadable objects of a kind are logged as warnings. A lost key makes thousands.
+const mostWarnings = 20
+
+// logUnreadable warns of the first unreadable objects of a kind, and logs the others at debug level.
 func (k *Kind) logUnreadable(what string, e store.Entry, err error) {
 	level := slog.LevelDebug
-	if k.unreadableCount.Add(1) == 1 {
+	if k.unreadableCount.Add(1) <= mostWarnings {
 		level = slog.LevelWarn
 	}
 	k.cache.log.Log(context.Background(), level, what,

@@ -155,13 +155,18 @@ func (f *filling) packer() *packer {
 
 // take adds entries. Of lent values that stay unpacked it makes copies.
 func (f *filling) take(entries []store.Entry, p *packer, lent bool) {
-	objects := make([]*Object, len(entries))
+	objects, bad := make([]*Object, len(entries)), make(unreadable)
 	for i, e := range entries {
 		if e.Unreadable != nil {
 			f.kind.logUnreadable("a value cannot be read: lists and watches omit the object", e, e.Unreadable)
+			bad[e.Key] = e.Unreadable
 			continue
 		}
-		o, known := f.kind.unchanged(f.old, e)
+		o, known, err := f.kind.unchanged(f.old, e)
+		if err != nil {
+			bad[e.Key] = err
+			continue
+		}
 		if !known { // otherwise the goroutine that packs the present state may be at it
 			p.packEarly(o)
 		}
@@ -172,20 +177,22 @@ func (f *filling) take(entries []store.Entry, p *packer, lent bool) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	for key, err := range bad {
+		f.bad.note(key, err)
+	}
 	for i, e := range entries {
-		if e.Unreadable != nil {
-			f.bad.note(e.Key, e.Unreadable)
-			continue
+		if objects[i] != nil {
+			f.state.set(e.Key, objects[i])
 		}
-		f.state.set(e.Key, objects[i])
 	}
 }
 
 // unchanged returns the known object that is identical to the entry, otherwise a new one. Comparing the revision is not
 // enough: the store may have been replaced by another one.
-func (k *Kind) unchanged(old Snapshot, e store.Entry) (o *Object, known bool) {
+func (k *Kind) unchanged(old Snapshot, e store.Entry) (o *Object, known bool, err *store.UnreadableError) {
 	if o, known = old.Get(e.Key); known && o.Revision == e.Revision && string(o.Value()) == string(e.Value) {
-		return o, true
+		return o, true, nil
 	}
-	return k.readObject(e), false
+	o, err = k.readObject(e)
+	return o, false, err
 }

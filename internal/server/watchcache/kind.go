@@ -25,7 +25,7 @@ type KindOptions struct {
 	Namespaced bool
 	// Attributes reads labels and fields from stored bytes. It is called once for each version of an object, from
 	// several goroutines while the kind is filled. Its result may point into value. Nil means that objects have no
-	// attributes. If it fails, the object is kept without attributes.
+	// attributes. If it fails, the object cannot be read: lists and watches omit it, and Unreadable says why.
 	Attributes func(key string, value []byte) (Attributes, error)
 	// WindowEvents and WindowBytes bound the history; zero means the bounds in the cache's Options.
 	WindowEvents int

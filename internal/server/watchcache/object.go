@@ -40,15 +40,17 @@ type Object struct {
 }
 
 // NewObject makes an object from an entry that was read directly from the store: because its kind is not cached, or
-// because its revision has left the window. Its forms are not kept. If its attributes cannot be read, it has none.
-func NewObject(o KindOptions, e store.Entry) *Object {
+// because its revision has left the window. Its forms are not kept. If its attributes cannot be read, it has none, and
+// the error says why.
+func NewObject(o KindOptions, e store.Entry) (*Object, error) {
 	var a Attributes
+	var err error
 	if o.Attributes != nil {
-		if found, err := o.Attributes(e.Key, e.Value); err == nil {
-			a = found
+		if a, err = o.Attributes(e.Key, e.Value); err != nil {
+			a = Attributes{}
 		}
 	}
-	return newObject(o, e, a, nil)
+	return newObject(o, e, a, nil), err
 }
 
 // newObject keeps an entry's value without a copy, unless it is part of a larger allocation than a copy would need,

@@ -18,7 +18,7 @@ func BenchmarkStages(b *testing.B) {
 		batches[i] = w.batch(1)
 	}
 	event := batches[0].Events[0]
-	object := k.readObject(store.Entry{Key: event.Key, Value: event.Value, Revision: event.Revision})
+	object, _ := k.readObject(store.Entry{Key: event.Key, Value: event.Value, Revision: event.Revision})
 	b.Run("apply", func(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {

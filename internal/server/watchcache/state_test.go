@@ -137,15 +137,28 @@ func TestPastStatesAreExactInsideTheWindowAndExpiredOutside(t *testing.T) {
 	})
 }
 
-func TestObjectWithUnreadableAttributesIsKept(t *testing.T) {
+func TestAnObjectThatCannotBeDecodedIsLeftOutAndNamed(t *testing.T) {
 	run(t, watchcache.Options{}, func(w *world) {
 		c := w.watch(w.pods, 1, watchcache.All())
 		w.put(pods+"a/x", "garbage")
-		w.put(pods+"a/x", "app=web|n1||")
+		w.put(pods+"a/y", "app=web|n1||")
 		w.settle()
-		w.reads(c, "2 Added x", "3 Modified x")
-		if n := w.pods.Stats().Unreadable; n != 1 {
-			t.Errorf("%d are unreadable", n)
+		w.reads(c, "3 Added y")
+		if err := w.pods.Unreadable(pods + "a/x"); !errors.Is(err, store.ErrUnreadable) {
+			t.Errorf("it is named by %v", err)
+		}
+		if all := w.pods.AllUnreadable(); len(all) != 1 || !all[pods+"a/x"].Undecodable {
+			t.Errorf("unreadable are %v", all)
+		}
+		if a, b := w.pods.UnreadableIn("a"), w.pods.UnreadableIn("b"); a != 1 || b != 0 {
+			t.Errorf("%d are unreadable in its namespace, %d in another", a, b)
+		}
+		w.put(pods+"a/x", "app=web|n1||")
+		w.put(pods+"a/y", "garbage")
+		w.settle()
+		w.reads(c, "4 Added x", "5 Deleted y")
+		if n := w.pods.Stats().Unreadable; n != 2 {
+			t.Errorf("%d versions were unreadable", n)
 		}
 	})
 }
@@ -290,7 +303,8 @@ func TestObjectOfTheStoreIsLikeOneOfTheCache(t *testing.T) {
 		cached, _ := w.pods.Get(pods + "a/x")
 		e, err := w.store.Get(t.Context(), pods+"a/x", store.GetOptions{})
 		w.must(err)
-		o := watchcache.NewObject(kindOf(pods), e)
+		o, err := watchcache.NewObject(kindOf(pods), e)
+		w.must(err)
 		if o.Key != cached.Key || o.Revision != cached.Revision || o.Namespace() != "a" || o.Name() != "x" ||
 			o.Field(fieldNode) != "n1" || o.Labels.Get("app") != "web" || string(o.Value()) != string(cached.Value()) {
 			t.Errorf("%+v, the cache has %+v", o, cached)
@@ -305,8 +319,8 @@ func TestObjectOfTheStoreIsLikeOneOfTheCache(t *testing.T) {
 		if made != 2 {
 			t.Errorf("form was made %d times", made)
 		}
-		if o := watchcache.NewObject(kindOf(pods), store.Entry{Key: pods + "a/y", Value: []byte("garbage")}); o.Name() != "y" {
-			t.Errorf("unreadable object is called %q", o.Name())
+		if o, err := watchcache.NewObject(kindOf(pods), store.Entry{Key: pods + "a/y", Value: []byte("garbage")}); o.Name() != "y" || err == nil {
+			t.Errorf("unreadable object is called %q, %v", o.Name(), err)
 		}
 	})
 }

@@ -32,8 +32,9 @@ type KindStats struct {
 	Oldest                    store.Revision
 	// Cursors is the number of open cursors, Topics that of topics with a list of their own.
 	Cursors, Topics int
-	// Unreadable counts the versions whose attributes could not be read.
-	Unreadable int64
+	// Unreadable counts the versions that could not be read, UnreadableNow the objects that cannot be.
+	Unreadable    int64
+	UnreadableNow int
 }
 
 // Stats returns the kind's counters.
@@ -42,6 +43,7 @@ func (k *Kind) Stats() KindStats {
 	defer k.mu.Unlock()
 	s := KindStats{
 		Objects: k.state.len(), Events: k.events.Load(), Cursors: int(k.cursors.Load()), Unreadable: k.unreadableCount.Load(),
+		UnreadableNow: len(k.unreadable),
 	}
 	if h := k.history; h != nil {
 		s.WindowEvents, s.WindowBytes, s.Oldest = h.window.len(), h.bytes, h.since

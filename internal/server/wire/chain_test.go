@@ -24,7 +24,8 @@ func objectOf(t testing.TB, k *resource.Kind, o resource.Object, rev store.Revis
 	if err != nil {
 		t.Fatal(err)
 	}
-	return watchcache.NewObject(watchcache.KindOptions{Prefix: "/registry/x/"}, store.Entry{Key: "/registry/x/" + o.GetName(), Value: stored, Revision: rev})
+	made, _ := watchcache.NewObject(watchcache.KindOptions{Prefix: "/registry/x/"}, store.Entry{Key: "/registry/x/" + o.GetName(), Value: stored, Revision: rev})
+	return made
 }
 
 func TestFramesCompressedAgainstThePreviousOneAreOneGzipStream(t *testing.T) {

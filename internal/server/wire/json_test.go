@@ -127,7 +127,7 @@ func TestMetadataFormsContainOnlyMetadata(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := watchcache.NewObject(watchcache.KindOptions{Prefix: "/p/"}, store.Entry{Key: "/p/n", Value: stored, Revision: 9})
+		o, _ := watchcache.NewObject(watchcache.KindOptions{Prefix: "/p/"}, store.Entry{Key: "/p/n", Value: stored, Revision: 9})
 		for name, form := range map[string]func() ([]byte, error){
 			"kept":        func() ([]byte, error) { return MetadataJSON(o) },
 			"at":          func() ([]byte, error) { return MetadataJSONAt(o, 9) },

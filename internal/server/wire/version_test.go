@@ -38,7 +38,7 @@ func TestObjectsStoredInAnotherVersionAreConverted(t *testing.T) {
 	}
 	check("decoded", o.(*autoscalingv2.HorizontalPodAutoscaler))
 
-	cached := watchcache.NewObject(watchcache.KindOptions{Prefix: "/registry/horizontalpodautoscalers/", Namespaced: true},
+	cached, _ := watchcache.NewObject(watchcache.KindOptions{Prefix: "/registry/horizontalpodautoscalers/", Namespaced: true},
 		store.Entry{Key: "/registry/horizontalpodautoscalers/default/web", Value: stored, Revision: 7})
 	text, err := JSON(t.Context(), k, cached)
 	if err != nil {

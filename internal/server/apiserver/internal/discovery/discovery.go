@@ -7,12 +7,14 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 
 	discoveryv2 "k8s.io/api/apidiscovery/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
@@ -28,10 +30,13 @@ type Documents struct {
 	Address   string
 	// Others returns the group versions of other servers, and a number that changes with them; nil if there are none.
 	Others func() (version int, all []Group)
+	// Unreadable returns why definitions of custom resources cannot be read, by their names; nil if there are none.
+	Unreadable func() map[string]error
 
-	mu      sync.Mutex // guards everything below
-	version [2]int
-	made    *discovery
+	mu         sync.Mutex // guards everything below
+	version    [2]int
+	unreadable map[string]string // the groups and what is wrong with them
+	made       *discovery
 }
 
 // Group is a group version that another server serves.
@@ -46,6 +51,7 @@ type discovery struct {
 	groups    []metav1.APIGroup // without the core group
 	resources map[schema.GroupVersion]*metav1.APIResourceList
 	others    map[schema.GroupVersion]Group
+	broken    map[string]string // groups of which not all is known, and why
 	core      aggregated
 	named     aggregated
 }
@@ -62,12 +68,46 @@ func (c *Documents) discover() *discovery {
 	if c.Others != nil {
 		version[1], others = c.Others()
 	}
+	broken := c.broken()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.made == nil || c.version != version {
-		c.made, c.version = makeDiscovery(c.Catalogue.Kinds(), others), version
+	if c.made == nil || c.version != version || !maps.Equal(c.unreadable, broken) {
+		c.made, c.version, c.unreadable = makeDiscovery(c.Catalogue.Kinds(), append(others, incomplete(broken)...)), version, broken
+		c.made.broken = broken
 	}
 	return c.made
+}
+
+// unreadable is shown as a version of each group with a definition that cannot be read, whose own versions are not
+// known. It is stale, so that clients which need to know all kinds, such as those that empty namespaces, know that they
+// do not.
+const unreadable = "unreadable"
+
+// broken returns what is wrong with the groups of definitions that cannot be read.
+func (c *Documents) broken() map[string]string {
+	if c.Unreadable == nil {
+		return nil
+	}
+	all := c.Unreadable()
+	out := make(map[string]string, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		_, group, _ := strings.Cut(name, ".")
+		if out[group] != "" {
+			out[group] += "; "
+		}
+		out[group] += fmt.Sprintf("the definition %s cannot be read: %v", name, all[name])
+	}
+	return out
+}
+
+func incomplete(broken map[string]string) (out []Group) {
+	for group := range broken {
+		out = append(out, Group{
+			GroupVersion: schema.GroupVersion{Group: group, Version: unreadable},
+			Discovery:    discoveryv2.APIVersionDiscovery{Version: unreadable, Freshness: discoveryv2.DiscoveryFreshnessStale},
+		})
+	}
+	return out
 }
 
 // Groups returns all groups but the core group.
@@ -315,6 +355,9 @@ func (c *Documents) Serve(w http.ResponseWriter, r *http.Request, parts []string
 
 func (d *discovery) sendResources(w http.ResponseWriter, r *http.Request, gv schema.GroupVersion) error {
 	list, ok := d.resources[gv]
+	if why := d.broken[gv.Group]; !ok && gv.Version == unreadable && why != "" {
+		return apierrors.NewServiceUnavailable(why)
+	}
 	if !ok {
 		http.NotFound(w, r)
 		return nil
