@@ -47,9 +47,10 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	return start(ctx, &o)
 }
 
-// Config returns the administrator's client configuration. Without a port it is the one of InProcess.
+// Config returns the administrator's client configuration. Without a port or keys of the cluster's own it is the one of
+// InProcess.
 func (c *Cluster) Config() *rest.Config {
-	if c.address.Alone() {
+	if c.address.Alone() || c.access.OnlyGiven() {
 		return c.InProcess()
 	}
 	return c.config(c.access.Keys().Admin)
@@ -69,12 +70,13 @@ func (c *Cluster) config(pair pki.Pair) *rest.Config {
 func (c *Cluster) InProcess() *rest.Config { return c.address.Config() }
 
 // User returns a client configuration for a user with groups, to which the cluster's roles apply. It has a client
-// certificate that is valid for a year and is not renewed. Without a port, in-process requests carry the user directly.
+// certificate that is valid for a year and is not renewed. Without a port or keys of the cluster's own, in-process
+// requests carry the user directly.
 func (c *Cluster) User(name string, groups ...string) (*rest.Config, error) {
 	if name == "" {
 		return nil, fmt.Errorf("a user needs a name")
 	}
-	if c.address.Alone() {
+	if c.address.Alone() || c.access.OnlyGiven() {
 		config, user := c.InProcess(), identity.Component(name)
 		user.Groups = append(append([]string(nil), groups...), user.Groups...)
 		config.Transport = identity.From{User: user, Next: config.Transport}

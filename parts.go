@@ -123,8 +123,8 @@ func (p *parsed) access() access.Options {
 	o := access.Options{
 		Keys: p.Keys, Hosts: p.Hosts, ServiceAddress: p.service,
 		Serving: access.Pair{CertFile: s.CertFile, KeyFile: s.KeyFile}, Proxy: access.Pair(s.Proxy),
-		Kubelets:     access.Pair{CertFile: s.Kubelets.CertFile, KeyFile: s.Kubelets.KeyFile},
-		ClientCAFile: s.ClientCAFile, ProxyCAFile: a.ProxyCAFile, KubeletCAFile: s.KubeletCAFile,
+		Kubelets:  access.Pair{CertFile: s.Kubelets.CertFile, KeyFile: s.Kubelets.KeyFile},
+		OnlyGiven: s.OnlyGiven, ClientCAFile: s.ClientCAFile, ProxyCAFile: a.ProxyCAFile, KubeletCAFile: s.KubeletCAFile,
 		TLS:    access.TLS{MinVersion: s.TLS.MinVersion, CipherSuites: s.TLS.CipherSuites, Curves: s.TLS.Curves},
 		Tokens: access.Tokens(s.Tokens), TokenFile: p.TokenFile,
 		ConfigFile: a.ConfigFile, OIDC: access.OIDC(a.OIDC), NoAnonymous: a.NoAnonymous,

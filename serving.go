@@ -15,6 +15,10 @@ type ServingOptions struct {
 	// ClientCAFile has additional CA certificates for client certificates. By default only those of the cluster's own
 	// CA are accepted.
 	ClientCAFile string
+	// OnlyGiven says that CertFile, ClientCAFile and Tokens.SigningKeyFile are all that this server needs: it makes no
+	// keys of its own, and trusts and publishes nobody but those in files. Then the certificate in Kubeconfig is none that
+	// the server accepts, and Config and User call it without a connection.
+	OnlyGiven bool
 	// KubeletCAFile has the CA certificates that verify the kubelets' serving certificates. Without it they are not
 	// verified.
 	KubeletCAFile string

@@ -28,6 +28,9 @@ type Options struct {
 	// Serving are the files of the serving certificate, Proxy those of the client certificate as a front proxy, and
 	// Kubelets those of the client certificate for kubelets. By default the cluster's own authorities sign them.
 	Serving, Proxy, Kubelets Pair
+	// OnlyGiven says that the serving certificate, the authorities of clients and the key of tokens are given. Then no
+	// key is stored, and nobody is trusted or published but those in files.
+	OnlyGiven bool
 	// ClientCAFile and ProxyCAFile have further authorities of clients, and those of front proxies. KubeletCAFile has
 	// those of kubelets' servers, which are not verified without it.
 	ClientCAFile, ProxyCAFile, KubeletCAFile string

@@ -24,6 +24,7 @@ type Certificates struct {
 	Clients func() *x509.CertPool
 	Signing crypto.Signer
 
+	onlyGiven   bool
 	serving     func() *tls.Certificate
 	servingFile string
 	named       []pki.NamedCertificate
@@ -31,13 +32,24 @@ type Certificates struct {
 }
 
 func (o *Options) openCertificates(hosts []string, l *assembly.List) (*Certificates, error) {
-	keys, err := pki.OpenRotating(o.Keys, hosts, o.Logger)
+	directory := o.Keys
+	if o.OnlyGiven {
+		if err := o.checkGiven(); err != nil {
+			return nil, err
+		}
+		directory = "" // keys that nobody trusts, and that end with the process
+	}
+	keys, err := pki.OpenRotating(directory, hosts, o.Logger)
 	if err != nil {
 		return nil, err
 	}
-	pool := keys.Keys().Clients()
+	own := keys.Keys().Clients
+	if o.OnlyGiven {
+		own = x509.NewCertPool
+	}
+	pool := own()
 	c := &Certificates{
-		rotating: keys, serving: keys.Serving, servingFile: o.Serving.CertFile, options: o.TLS,
+		onlyGiven: o.OnlyGiven, rotating: keys, serving: keys.Serving, servingFile: o.Serving.CertFile, options: o.TLS,
 		Clients: func() *x509.CertPool { return pool }, Signing: keys.Keys().Signing,
 	}
 	runs := []func(context.Context) error{keys.Run}
@@ -56,7 +68,7 @@ func (o *Options) openCertificates(hosts []string, l *assembly.List) (*Certifica
 		c.named, runs = append(c.named, pki.NamedCertificate{Names: n.Names, Serving: pair.Get}), append(runs, pair.Run)
 	}
 	if o.ClientCAFile != "" {
-		authorities, err := pki.WatchAuthorities(o.Logger, keys.Keys().Clients, o.ClientCAFile)
+		authorities, err := pki.WatchAuthorities(o.Logger, own, o.ClientCAFile)
 		if err != nil {
 			return nil, fmt.Errorf("authorities of clients: %w", err)
 		}
@@ -70,6 +82,20 @@ func (o *Options) openCertificates(hosts []string, l *assembly.List) (*Certifica
 	l.Run("certificates", runs...)
 	return c, nil
 }
+
+// checkGiven refuses to start with only what is given if something is not.
+func (o *Options) checkGiven() error {
+	switch {
+	case !o.Serving.given(), o.ClientCAFile == "", o.Tokens.SigningKeyFile == "":
+		return errors.New("a cluster without keys of its own needs a serving certificate, authorities of clients, and a key that signs tokens")
+	case o.OwnNodes:
+		return errors.New("a cluster with nodes of its own needs its own keys")
+	}
+	return nil
+}
+
+// OnlyGiven reports whether the cluster has no keys of its own.
+func (c *Certificates) OnlyGiven() bool { return c.onlyGiven }
 
 // Keys returns the keys of the cluster's own authorities, and what they have signed, as of now.
 func (c *Certificates) Keys() *pki.Keys { return c.rotating.Keys() }
@@ -88,7 +114,10 @@ func (a *Access) names() []string {
 // Authorities returns the CA certificates with which clients verify the server: its own CA, and a serving certificate
 // from a file as such.
 func (c *Certificates) Authorities() []byte {
-	all := [][]byte{c.rotating.Keys().Authority.CertPEM}
+	var all [][]byte
+	if !c.onlyGiven {
+		all = append(all, c.rotating.Keys().Authority.CertPEM)
+	}
 	if c.servingFile != "" {
 		if text, err := os.ReadFile(c.servingFile); err == nil { // it was read at the start, so it exists
 			all = append(all, text)
@@ -106,6 +135,9 @@ func (c *Certificates) TLS() *tls.Config {
 
 // kubeletCertificate returns the client certificate for kubelets.
 func (a *Access) kubeletCertificate(l *assembly.List) (func() *tls.Certificate, error) {
+	if !a.o.Kubelets.given() && a.o.OnlyGiven {
+		return noCertificate, nil
+	}
 	if !a.o.Kubelets.given() {
 		client, err := a.rotating.Client(identity.KubeletClient, nil)
 		if err != nil {
@@ -118,6 +150,9 @@ func (a *Access) kubeletCertificate(l *assembly.List) (func() *tls.Certificate, 
 	}
 	return follow("client certificate for kubelets", a.o.Kubelets, a.o.Logger, l)
 }
+
+// noCertificate is what a client without a certificate shows a server that asks for one.
+func noCertificate() *tls.Certificate { return &tls.Certificate{} }
 
 // KubeletAuthorities returns the authorities of the kubelets' serving certificates; nil if these are not verified.
 func (a *Access) KubeletAuthorities() (*x509.CertPool, error) {

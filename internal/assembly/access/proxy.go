@@ -27,8 +27,13 @@ type ProxyIdentity struct {
 // openProxy returns the identity that the options say.
 func (a *Access) openProxy(l *assembly.List) (*ProxyIdentity, error) {
 	own := func() []byte { return a.Keys().ProxyAuthority.CertPEM }
-	p := &ProxyIdentity{Certificate: a.rotating.Proxy, Names: []string{pki.ProxyName}, Authorities: own, Headers: &auth.FrontProxy{}}
-	if p.Clients = func() []byte { return a.Keys().Authority.CertPEM }; a.o.ClientCAFile != "" {
+	p := &ProxyIdentity{Certificate: a.rotating.Proxy, Names: []string{pki.ProxyName}, Headers: &auth.FrontProxy{}}
+	p.Clients = func() []byte { return a.Keys().Authority.CertPEM }
+	if a.o.OnlyGiven {
+		nobody := func() []byte { return nil }
+		p.Certificate, p.Names, own, p.Clients = noCertificate, nil, nobody, nobody
+	}
+	if p.Authorities = own; a.o.ClientCAFile != "" {
 		p.Clients = with(p.Clients, a.o.ClientCAFile)
 	}
 	if a.o.Proxy.given() {
@@ -36,7 +41,9 @@ func (a *Access) openProxy(l *assembly.List) (*ProxyIdentity, error) {
 		if p.Certificate, err = follow("client certificate of the front proxy", a.o.Proxy, a.o.Logger, l); err != nil {
 			return nil, err
 		}
-		p.Names = append(p.Names, p.Certificate().Leaf.Subject.CommonName)
+		if !a.o.OnlyGiven {
+			p.Names = append(p.Names, p.Certificate().Leaf.Subject.CommonName)
+		}
 	}
 	if a.o.ProxyCAFile != "" {
 		p.Names, p.Headers = slices.Concat(p.Names, a.o.FrontProxy.Names), &a.o.FrontProxy

@@ -127,9 +127,10 @@ func (ob *Objects) storageOf(gr schema.GroupResource) (*registry.Storage, error)
 }
 
 // publish writes the server's address and CA certificate into cluster-info. On an external etcd, where several servers
-// may share the cluster, an existing cluster-info is kept.
+// may share the cluster, an existing cluster-info is kept. A cluster whose keys are all given has somebody who makes
+// its cluster-info too, if it wants one.
 func (ob *Objects) publish(ctx context.Context) error {
-	if ob.address.Alone() {
+	if ob.address.Alone() || ob.access.OnlyGiven() {
 		return nil
 	}
 	config := clientcmdapi.NewConfig()

@@ -50,7 +50,12 @@ func (t *Trust) Ensure(ctx context.Context) error {
 func (t *Trust) complete(o *corev1.ConfigMap) {
 	bundles := map[string][]byte{"client-ca-file": t.Clients(), "requestheader-client-ca-file": t.Proxies()}
 	for key, text := range bundles {
-		o.Data[key] = mergeBundles(o.Data[key], text, time.Now())
+		if merged := mergeBundles(o.Data[key], text, time.Now()); merged != "" {
+			o.Data[key] = merged
+		}
+	}
+	if len(bundles["requestheader-client-ca-file"]) == 0 {
+		return // this server knows no front proxies
 	}
 	headers := map[string][]string{
 		"requestheader-username-headers":     slices.Concat([]string{"X-Remote-User"}, t.UserHeaders),

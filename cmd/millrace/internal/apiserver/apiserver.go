@@ -150,6 +150,8 @@ func (f *Flags) Options(log *slog.Logger) (millrace.Options, error) {
 		return o, err
 	}
 	f.servePairOf(&o)
+	// With all certificates given, as kubeadm gives them, there is nothing to make and nobody else to trust.
+	o.Serving.OnlyGiven = o.Serving.CertFile != "" && o.Serving.ClientCAFile != "" && o.Serving.Tokens.SigningKeyFile != "" && !f.WantsKubeconfig()
 	o.Serving.MaxInFlight, o.Serving.MaxMutatingInFlight = f.MaxRequests, f.MaxChanges
 	o.Serving.NoFairness = !f.fairness
 	o.Serving.RequestTimeout, o.Serving.MinRequestTimeout = f.RequestTimeout, time.Duration(f.MinRequestTimeout)*time.Second

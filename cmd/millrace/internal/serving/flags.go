@@ -102,6 +102,9 @@ func (f *Flags) where() string {
 	return "in " + f.Data
 }
 
+// WantsKubeconfig reports whether a file for the administrator's kubeconfig is named.
+func (f *Flags) WantsKubeconfig() bool { return f.kubeconfig != "" }
+
 // writeKubeconfig writes the kubeconfig to the given file, into the data directory, or, if there is neither, into a
 // temporary file.
 func (f *Flags) writeKubeconfig(c *millrace.Cluster) (path string, remove func(), err error) {
@@ -143,23 +146,33 @@ func (f *Flags) Serve(ctx context.Context, out io.Writer, o millrace.Options, li
 	if err != nil {
 		return Explain(err, o, listenFlag)
 	}
-	path, remove, err := f.writeKubeconfig(cluster)
-	if err != nil {
-		return errors.Join(err, cluster.Close())
+	path := ""
+	if !o.Serving.OnlyGiven {
+		var remove func()
+		if path, remove, err = f.writeKubeconfig(cluster); err != nil {
+			return errors.Join(err, cluster.Close())
+		}
+		defer remove()
 	}
-	defer remove()
 	with := ""
 	if o.Nodes > 0 {
 		with = fmt.Sprintf(", with %d hollow nodes", o.Nodes)
 	}
-	fmt.Fprintf(out, "Ready after %v at %s%s. Ctrl-C ends it.\n\nexport KUBECONFIG=%s\n", time.Since(began).Round(time.Millisecond), cluster.URL(), with, path)
+	fmt.Fprintf(out, "Ready after %v at %s%s. Ctrl-C ends it.\n", time.Since(began).Round(time.Millisecond), cluster.URL(), with)
+	if path != "" {
+		fmt.Fprintf(out, "\nexport KUBECONFIG=%s\n", path)
+	} else {
+		fmt.Fprintln(out, "All its certificates are given, so there is no kubeconfig of its own.")
+	}
 	memory.GiveBack()
 	var tidying sync.WaitGroup
 	defer tidying.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	tidying.Go(func() { memory.GiveBackWhenQuiet(ctx) })
-	tidying.Go(func() { keepKubeconfig(ctx, cluster, path, o.Logger) })
+	if path != "" {
+		tidying.Go(func() { keepKubeconfig(ctx, cluster, path, o.Logger) })
+	}
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(out, "Ending.")
