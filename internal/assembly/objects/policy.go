@@ -7,12 +7,42 @@ import (
 	"github.com/millrace/millrace/internal/assembly/identity"
 	"github.com/millrace/millrace/internal/server/auth"
 	"github.com/millrace/millrace/internal/server/auth/rbac"
+	"github.com/millrace/millrace/internal/server/registry"
 )
 
 // policy is Kubernetes' bootstrap policy with additions for this cluster: the API server, which is not in
 // system:masters, may call kubelets, and kubelets may create reviews.
 func policy() *rbac.Policy {
-	p := rbac.DefaultPolicy()
+	p, own := rbac.DefaultPolicy(), additions()
+	p.ClusterRoles = append(p.ClusterRoles, own.ClusterRoles...)
+	p.ClusterRoleBindings = append(p.ClusterRoleBindings, own.ClusterRoleBindings...)
+	p.Roles = append(p.Roles, own.Roles...)
+	p.RoleBindings = append(p.RoleBindings, own.RoleBindings...)
+	return p
+}
+
+// OwnKeys returns the keys of the objects that a kube-apiserver does not make, and that stay when it takes this
+// server's place.
+func OwnKeys() (keys []string) {
+	own := additions()
+	for _, o := range own.ClusterRoles {
+		keys = append(keys, registry.Root+"clusterroles/"+o.Name)
+	}
+	for _, o := range own.ClusterRoleBindings {
+		keys = append(keys, registry.Root+"clusterrolebindings/"+o.Name)
+	}
+	for _, o := range own.Roles {
+		keys = append(keys, registry.Root+"roles/"+o.Namespace+"/"+o.Name)
+	}
+	for _, o := range own.RoleBindings {
+		keys = append(keys, registry.Root+"rolebindings/"+o.Namespace+"/"+o.Name)
+	}
+	return keys
+}
+
+// additions are the roles and bindings that Kubernetes does not have. OwnKeys lists all of them.
+func additions() *rbac.Policy {
+	p := &rbac.Policy{}
 	p.ClusterRoleBindings = append(p.ClusterRoleBindings, clusterBinding("millrace:kubelet-api-admin", "system:kubelet-api-admin", identity.KubeletClient))
 	addJoining(p)
 	addComponents(p)

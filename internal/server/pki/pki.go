@@ -18,9 +18,11 @@ import (
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"time"
 )
@@ -155,6 +157,19 @@ func ReadAuthority(path string) (Pair, error) {
 		return Pair{}, fmt.Errorf("read the authority of %s: %w", path, err)
 	}
 	return p, nil
+}
+
+// ReadCertificate reads the first certificate of a file.
+func ReadCertificate(path string) (*x509.Certificate, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, fmt.Errorf("%s holds no PEM certificate", path)
+	}
+	return x509.ParseCertificate(block.Bytes)
 }
 
 // IssueClient makes a client certificate that is valid for life, but not longer than its authority.
