@@ -108,8 +108,12 @@ type Options struct {
 	// Window limits, for a resource, how much history the watch cache keeps, and so how far a watch may fall behind.
 	// Nil, and zeros, mean the defaults.
 	Window func(groupResource string) (events, bytes int)
-	// CompactEvery is how long the store keeps history: five minutes by default, for ever if negative.
+	// CompactEvery is how long the store has past states for lists and watches: five minutes by default, for ever if
+	// negative. With a History they are read from there after that.
 	CompactEvery time.Duration
+	// History keeps every change in Data when it is over: by default none. Every moment that it reaches back to is at
+	// /at/WHEN/… of the API, and lists and watches begin there.
+	History HistoryOptions
 	// Audit configures audit logging. By default nothing is logged.
 	Audit AuditOptions
 	// Encryption configures encryption at rest. By default nothing is encrypted.
@@ -131,6 +135,14 @@ type EtcdOptions struct {
 	CertFile, KeyFile, CAFile string
 	// StartTimeout is how long Start waits for an etcd that does not answer: 20 seconds by default.
 	StartTimeout time.Duration
+}
+
+// HistoryOptions bound the past that is kept. The zero value keeps none.
+type HistoryOptions struct {
+	// Age is how long a change is kept, at least, as long as there is space for it.
+	Age time.Duration
+	// Bytes is how much space the past may have on the disk.
+	Bytes int64
 }
 
 // EncryptionOptions configure encryption at rest. Without a file nothing is encrypted.

@@ -24,6 +24,7 @@ import (
 	"github.com/millrace/millrace/internal/server/auth"
 	"github.com/millrace/millrace/internal/server/auth/webhook"
 	"github.com/millrace/millrace/internal/server/store/etcd"
+	"github.com/millrace/millrace/internal/server/store/journal"
 )
 
 // parsed is what options say as text, and what parts share.
@@ -114,7 +115,8 @@ func (p *parsed) storage() storage.Options {
 			Endpoints: e.Servers, CertFile: e.CertFile, KeyFile: e.KeyFile, CAFile: e.CAFile, DialTimeout: e.StartTimeout, Logger: p.Logger,
 		},
 		EncryptionFile: p.Encryption.File, ReloadEncryption: p.Encryption.Reload,
-		EventTTL: p.EventTTL, RuntimeConfig: p.RuntimeConfig, Uncached: p.Uncached, Window: p.Window, CompactEvery: p.CompactEvery, Logger: p.Logger,
+		EventTTL: p.EventTTL, RuntimeConfig: p.RuntimeConfig, Uncached: p.Uncached, Window: p.Window, CompactEvery: p.CompactEvery,
+		History: journal.History(p.History), Logger: p.Logger,
 	}
 }
 

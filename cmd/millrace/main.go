@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/cmd/millrace/internal/controllers"
 	"github.com/millrace/millrace/cmd/millrace/internal/data"
 	"github.com/millrace/millrace/cmd/millrace/internal/faults"
+	"github.com/millrace/millrace/cmd/millrace/internal/history"
 	"github.com/millrace/millrace/cmd/millrace/internal/kubeconfig"
 	"github.com/millrace/millrace/cmd/millrace/internal/kubectl"
 	"github.com/millrace/millrace/cmd/millrace/internal/kubelet"
@@ -52,7 +53,7 @@ func root() *cobra.Command {
 	}
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return fmt.Errorf("%w: see %s --help", err, c.CommandPath()) })
 	c.AddCommand(up.Command(), apiserver.Command(), controllers.Command(), scheduler.Command(), kubelet.Command(), network.DNSCommand(), network.ProxyCommand(), network.Command(),
-		faults.Command(), token.Command(), kubeconfig.Command(), data.Command(), assets.Command(), versionCommand())
+		faults.Command(), token.Command(), kubeconfig.Command(), data.Command(), history.Command(), history.AtCommand(), history.UndoCommand(), assets.Command(), versionCommand())
 	return c
 }
 

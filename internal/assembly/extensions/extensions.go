@@ -22,6 +22,7 @@ import (
 	"github.com/millrace/millrace/internal/server/aggregation"
 	"github.com/millrace/millrace/internal/server/bootstrap"
 	"github.com/millrace/millrace/internal/server/custom"
+	"github.com/millrace/millrace/internal/server/webhook"
 )
 
 // Options say what is there from the beginning.
@@ -72,6 +73,9 @@ func (e *Extensions) Start(ctx context.Context, l *assembly.List) error {
 	l.Run("aggregation", trust.Run, tracking.Run, e.Aggregator.Run, e.Aggregator.KeepRegistered)
 	return nil
 }
+
+// Webhooks call the webhooks that convert custom objects.
+func (e *Extensions) Webhooks() *webhook.Client { return e.plugins.Webhooks }
 
 // trust maintains the config map from which other servers learn whom they may trust.
 func (e *Extensions) trust() *bootstrap.Trust {

@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/assembly"
 	"github.com/millrace/millrace/internal/seam"
 	"github.com/millrace/millrace/internal/server/admission/policies"
+	"github.com/millrace/millrace/internal/server/cause"
 	"github.com/millrace/millrace/internal/server/datadir"
 	"github.com/millrace/millrace/internal/server/ownership"
 	"github.com/millrace/millrace/internal/server/registry"
@@ -49,6 +50,8 @@ type Options struct {
 	RuntimeConfig map[string]string
 	Uncached      []string
 	Window        func(groupResource string) (events, bytes int)
+	// History bounds the past that the log in Data keeps.
+	History journal.History
 	// CompactEvery is how long the store keeps history: for ever if negative.
 	CompactEvery time.Duration
 	Logger       *slog.Logger
@@ -113,7 +116,8 @@ func (s *Storage) open(ctx context.Context, l *assembly.List) (store.Store, erro
 func (s *Storage) openJournal(dir string, l *assembly.List) (store.Store, error) {
 	lost := make(chan error, 1)
 	opened, err := journal.Open(journal.Options{
-		Dir: dir, Memory: memory.Options{HistoryBytes: historyBytes}, Lost: func(err error) { lost <- err }, Logger: s.o.Logger,
+		Dir: dir, Memory: memory.Options{HistoryBytes: historyBytes}, History: s.o.History, Note: cause.Of,
+		Lost: func(err error) { lost <- err }, Logger: s.o.Logger,
 	})
 	if err != nil {
 		return nil, err
@@ -129,12 +133,18 @@ func (s *Storage) openJournal(dir string, l *assembly.List) (store.Store, error)
 	return opened, nil
 }
 
-// makeRegistry makes the registry of the built-in kinds.
-func (s *Storage) makeRegistry(kept store.Store) error {
+// Kinds makes the built-in kinds, as the options have them.
+func (s *Storage) Kinds() ([]*resource.Kind, error) {
 	kinds := builtin.Kinds()
 	policies.Complete(kinds)
 	keepEvents(kinds, s.o.EventTTL)
-	if err := switchAPIs(kinds, s.o.RuntimeConfig, s.o.Logger); err != nil {
+	return kinds, switchAPIs(kinds, s.o.RuntimeConfig, s.o.Logger)
+}
+
+// makeRegistry makes the registry of the built-in kinds.
+func (s *Storage) makeRegistry(kept store.Store) error {
+	kinds, err := s.Kinds()
+	if err != nil {
 		return err
 	}
 	catalogue, err := resource.NewCatalogue(kinds...)

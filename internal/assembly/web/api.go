@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/internal/server/h2"
 	"github.com/millrace/millrace/internal/server/metrics"
 	"github.com/millrace/millrace/internal/server/openapi"
+	"github.com/millrace/millrace/internal/server/past"
 	"github.com/millrace/millrace/internal/server/resource"
 )
 
@@ -46,7 +47,14 @@ func (w *Web) api(ctx context.Context, streams *connections.Connections, l *asse
 	if err != nil {
 		return nil, err
 	}
+	before := past.New(past.Options{
+		Store: w.storage.Registry.Store, Kinds: w.storage.Kinds, Webhooks: w.extensions.Webhooks(),
+		RequestTimeout: w.o.RequestTimeout, MinRequestTimeout: w.o.MinRequestTimeout, BookmarkPeriod: w.o.BookmarkPeriod,
+		Version: w.o.Version, Address: w.address.External(), Logger: w.o.Logger,
+	})
+	l.Opened("past", func() error { before.Close(); return nil })
 	o := apiserver.Options{
+		Past:         before,
 		Audit:        log,
 		Registry:     w.storage.Registry,
 		Authenticate: w.access.Authenticate,

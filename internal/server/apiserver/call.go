@@ -31,6 +31,8 @@ type call struct {
 	verb        string
 	longRunning bool
 	delegate    http.Handler // the handler of another server that serves the group version, or nil
+	past        answerer     // answers a request for the past; nil for others
+	history     bool         // asks for the changes of what the path names
 
 	user auth.User
 	// impersonator is the authenticated user, if user is an impersonated one.
@@ -61,6 +63,9 @@ func (s *Server) newCall(w http.ResponseWriter, r *http.Request) *call {
 		Writer: &answer.Response{ResponseWriter: w}, Request: r, Log: s.log,
 	}}
 	w.Header()[audit.IDHeader] = []string{c.id}
+	if c.findPast() || c.findHistory() {
+		return c
+	}
 	if c.t, c.isResource = parseTarget(r.URL.Path); !c.isResource {
 		c.verb = strings.ToLower(r.Method)
 		c.delegate = s.delegateOf(groupVersionOf(r.URL.Path))
@@ -120,7 +125,7 @@ func (c *call) boundAnswer() {
 // chooses.
 func (c *call) mayTakeLong() bool {
 	switch {
-	case c.delegate != nil:
+	case c.past != nil, c.delegate != nil:
 		return c.streams()
 	case !c.isResource:
 		return strings.HasPrefix(c.Request.URL.Path, "/debug/pprof/")
@@ -132,7 +137,7 @@ func (c *call) mayTakeLong() bool {
 func (c *call) ctx(dryRun bool) context.Context {
 	ctx := resource.WithCall(c.Within, resource.Call{
 		User: c.user.Name, UID: c.user.UID, Groups: c.user.Groups, Extra: c.user.Extra,
-		Verb: c.verb, Face: c.Face.GroupVersion(), DryRun: dryRun, AllowPrivileged: c.s.o.Privileged,
+		Program: c.program(), Verb: c.verb, Face: c.Face.GroupVersion(), DryRun: dryRun, AllowPrivileged: c.s.o.Privileged,
 	})
 	if c.Kind.Custom {
 		return warning.WithWarningRecorder(ctx, recorder(c.warn))
@@ -165,6 +170,18 @@ func (c *call) warn(text string) {
 	if c.warned += len(text); c.warned <= longestWarnings {
 		c.Writer.Header().Add("Warning", header)
 	}
+}
+
+// longestProgram bounds what is kept of a user agent.
+const longestProgram = 64
+
+// program returns the first part of the client's user agent.
+func (c *call) program() string {
+	first, _, _ := strings.Cut(c.Request.UserAgent(), " ")
+	if len(first) > longestProgram {
+		first = strings.ToValidUTF8(first[:longestProgram], "")
+	}
+	return first
 }
 
 // manager returns the field manager of the request.

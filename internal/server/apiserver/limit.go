@@ -70,7 +70,7 @@ func limit(c *call, next handler) error {
 		c.s.o.Queued(c.Writer.ResponseWriter)
 	}
 	bounded := c.isResource && c.Face != nil
-	if (c.longRunning || c.delegate != nil && c.streams()) && c.verb != "watch" {
+	if (c.longRunning || (c.past != nil || c.delegate != nil) && c.streams()) && c.verb != "watch" {
 		return next(c)
 	}
 	leave, err := c.enter(bounded)
@@ -130,7 +130,7 @@ func (c *call) enterFairly() (leave func(), err error) {
 		return nil, err
 	}
 	switch {
-	case c.delegate != nil && c.verb == "watch": // when the other server has begun it is not known here
+	case (c.past != nil || c.delegate != nil) && c.verb == "watch": // when it has begun is not known here
 		execution.End()
 		return func() {}, nil
 	case !c.longRunning:

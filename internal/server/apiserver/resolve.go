@@ -17,7 +17,7 @@ const resolveTimeout = 3 * time.Second
 // While the log stalls, a kind that is known can still be read: only how its objects are shown may be outdated. A write
 // might break the newest schema, and a kind that is not known may exist, so these fail.
 func resolve(c *call, next handler) error {
-	if !c.isResource || c.delegate != nil || c.Face != nil && c.Kind.Life == nil {
+	if !c.isResource || c.past != nil || c.delegate != nil || c.Face != nil && c.Kind.Life == nil {
 		return next(c)
 	}
 	news := c.s.o.CatchUp

@@ -51,6 +51,10 @@ type Options struct {
 	Extra map[string]http.Handler
 	// Delegate serves group versions that are not served here; nil if there are none.
 	Delegate Delegate
+	// Past answers requests for the past; nil if there are none.
+	Past Past
+	// Replays says that watches read the store, and not the watch cache, which stands still.
+	Replays bool
 	// CatchUp waits until all kinds are known that were defined before the call; nil if kinds are never added. It is
 	// called before an authorized request is answered with 404, and before discovery is answered.
 	CatchUp func(context.Context) error
@@ -90,6 +94,13 @@ type Options struct {
 
 	Now    func() time.Time
 	Logger *slog.Logger
+}
+
+// Past answers requests for the past.
+type Past interface {
+	// Handler returns what a path asks for without what leads to the past, and what answers the request once it is
+	// authorized for that; nil for other paths. If it returns an error, it has sent nothing, and the error is sent.
+	Handler(path string) (rest string, answer func(http.ResponseWriter, *http.Request) error)
 }
 
 // Delegate finds the handlers of group versions that other servers serve.

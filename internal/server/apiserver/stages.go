@@ -70,8 +70,12 @@ func (s *Server) authenticate(r *http.Request) (auth.User, error) {
 // respond answers an authorized request.
 func respond(c *call) error {
 	switch {
+	case c.past != nil:
+		return c.answerPast()
 	case c.delegate != nil:
 		return c.handOn()
+	case c.history && !c.isResource:
+		return status.NotFound()
 	case !c.isResource:
 		c.s.servePath(c.Writer, c.Request)
 		return nil

@@ -22,6 +22,7 @@ func (c *call) watch() error {
 		Freshness: o.Fresh,
 		Initial:   o.InitialEvents != nil && *o.InitialEvents,
 	}
+	q.Stored = c.s.o.Replays
 	st := &stream.Stream{
 		Answer: &c.Answer, Meter: c.meter, Ends: c.s.ends, Sockets: &c.s.sockets,
 		Bookmarks: o.Bookmarks, Mark: q.Initial, Period: c.s.o.BookmarkPeriod, Timeout: c.watchTimeout(o),

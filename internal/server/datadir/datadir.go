@@ -46,7 +46,7 @@ func Open(data string) (*journal.Store, error) {
 	if !there {
 		return nil, fmt.Errorf("there is no log in %s: name the data directory of a cluster", Log(data))
 	}
-	return journal.Open(journal.Options{Dir: Log(data)})
+	return journal.Open(journal.Options{Dir: Log(data), History: journal.Everything})
 }
 
 // serverLeases are the keys of kube-apiserver's and our servers' leases, which live for seconds.

@@ -72,6 +72,8 @@ type Registry struct {
 
 	// stalledAt is the revision at which the cache was when a read waited for it without success.
 	stalledAt atomic.Int64
+	// catchingUp has a token for each watch that is served from the store until it has come to the cache's window.
+	catchingUp chan struct{}
 }
 
 // New makes the storages of all kinds in the catalogue.
@@ -82,7 +84,7 @@ func New(o Options) (*Registry, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	r := &Registry{Options: o, objects: map[schema.GroupResource]*objects{}, storages: map[*resource.Kind]*Storage{}}
+	r := &Registry{Options: o, objects: map[schema.GroupResource]*objects{}, storages: map[*resource.Kind]*Storage{}, catchingUp: make(chan struct{}, mostCatchingUp)}
 	for _, k := range o.Catalogue.Kinds() {
 		if err := r.keep(k.GroupResource(), k); err != nil {
 			return nil, err

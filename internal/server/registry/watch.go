@@ -54,7 +54,7 @@ type Watcher struct {
 
 // Watch starts a watch. The caller must close it.
 func (s *Storage) Watch(ctx context.Context, q WatchQuery) (*Watcher, error) {
-	if s.cached == nil {
+	if s.cached == nil || q.Stored {
 		return s.watchStore(ctx, q)
 	}
 	w := &Watcher{selection: q.Selection}
@@ -69,6 +69,9 @@ func (s *Storage) Watch(ctx context.Context, q WatchQuery) (*Watcher, error) {
 			return nil, err
 		}
 		cursor, err := s.cached.Watch(q.Revision, topic)
+		if errors.Is(err, watchcache.ErrExpired) {
+			return s.catchUp(ctx, q, watchError(err, s))
+		}
 		w.follow(ctx, s, cursor)
 		return w, watchError(err, s)
 	}

@@ -10,23 +10,44 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// watchStore serves a watch on a kind that is not cached. It keeps the selected part of the state as long as the watch
-// is open, because the store does not report previous values. That memory is the price of working without a cache.
+// watchStore serves a watch from the store: on a kind that is not cached, or of a past that the cache does not have. It
+// keeps the selected part of the state as long as the watch is open, because the store does not report previous values.
+// That memory is the price of working without a cache.
 func (s *Storage) watchStore(ctx context.Context, q WatchQuery) (*Watcher, error) {
+	f, initial, err := s.readState(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	w := &Watcher{selection: q.Selection}
+	if q.Initial && s.needsConversion(&q.Selection) {
+		if initial, err = s.selectConverted(ctx, &w.selection, initial); err != nil {
+			return nil, err
+		}
+	}
+	if q.Initial || q.Revision == 0 {
+		w.InitialRevision = f.revision
+	}
+	w.Initial = initial
+	w.follow(f.run(ctx, q.prefix(s)), s, f)
+	return w, nil
+}
+
+// readState reads the state with which a watch begins. What it returns does not run yet. The objects that a client
+// wants first are selected, unless that needs a conversion.
+func (s *Storage) readState(ctx context.Context, q WatchQuery) (*storeFeed, []*watchcache.Object, error) {
 	start := q.Freshness
 	start.Exact = q.Revision > 0 && !q.Initial
 	prefix := q.prefix(s)
 	v, err := s.storedView(ctx, start, prefix, "", 0)
 	if start.Exact && apierrors.IsTimeout(err) { // the store has not given this revision
 		if err := s.checkGiven(ctx, q.Revision); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		v, err = s.storedView(ctx, Freshness{}, prefix, "", 0) // events up to it are not shown
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	w := &Watcher{selection: q.Selection}
 	f := &storeFeed{storage: s, after: q.Revision, state: map[string]*watchcache.Object{}, revision: v.Revision(), wake: make(chan struct{})}
 	var initial []*watchcache.Object
 	convert := s.needsConversion(&q.Selection)
@@ -36,30 +57,14 @@ func (s *Storage) watchStore(ctx context.Context, q WatchQuery) (*Watcher, error
 			initial = append(initial, o)
 		}
 	}
-	if v.err != nil {
-		return nil, v.err
-	}
-	if convert {
-		if initial, err = s.selectConverted(ctx, &w.selection, initial); err != nil {
-			return nil, err
-		}
-	}
-	if !start.Exact {
-		w.InitialRevision = v.Revision()
-	}
-	w.Initial = initial
-	ctx, f.cancel = context.WithCancel(ctx)
-	w.follow(ctx, s, f)
-	f.running.Go(func() {
-		f.end(s.registry.Store.Watch(ctx, prefix, v.Revision(), f.take))
-	})
-	return w, nil
+	return f, initial, v.err
 }
 
 // storeFeed converts a watch on the store to events with previous objects.
 type storeFeed struct {
 	storage *Storage
 	cancel  context.CancelFunc
+	closed  <-chan struct{} // closed when nobody reads any more
 	running sync.WaitGroup
 	after   store.Revision
 	state   map[string]*watchcache.Object // used only by the watch
@@ -68,11 +73,21 @@ type storeFeed struct {
 	events   []*watchcache.Event
 	revision store.Revision
 	wake     chan struct{}
+	taken    chan struct{} // closed when all events have been read; nil unless somebody waits for that
 	err      error
 }
 
-// most is how far a reader may lag behind: a watch on the store has no window that would bound it.
-const most = 100_000
+// most is how many events wait for a slow reader. The store's watch waits then, and does not read on.
+const most = 10_000
+
+// run follows the store until the feed is closed or ctx ends.
+func (f *storeFeed) run(ctx context.Context, prefix string) context.Context {
+	ctx, f.cancel = context.WithCancel(ctx)
+	f.closed = ctx.Done()
+	from := f.revision
+	f.running.Go(func() { f.end(f.storage.registry.Store.Watch(ctx, prefix, from, f.take)) })
+	return ctx
+}
 
 func (f *storeFeed) take(b store.Batch) error {
 	var events []*watchcache.Event
@@ -82,13 +97,21 @@ func (f *storeFeed) take(b store.Batch) error {
 		}
 	}
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.events)+len(events) > most {
-		return apierrors.NewResourceExpired("the watch fell too far behind")
-	}
 	f.events = append(f.events, events...)
 	f.revision = max(f.revision, b.Revision)
 	f.nudgeLocked()
+	var taken chan struct{}
+	if len(f.events) > most {
+		taken = make(chan struct{})
+		f.taken = taken
+	}
+	f.mu.Unlock()
+	if taken != nil {
+		select {
+		case <-taken:
+		case <-f.closed:
+		}
+	}
 	return nil
 }
 
@@ -138,7 +161,10 @@ func (f *storeFeed) Next() (*watchcache.Event, bool, error) {
 		return nil, false, f.err
 	}
 	e := f.events[0]
-	f.events = f.events[1:]
+	if f.events = f.events[1:]; len(f.events) == 0 && f.taken != nil {
+		close(f.taken)
+		f.taken = nil
+	}
 	return e, true, nil
 }
 

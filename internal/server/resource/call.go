@@ -14,6 +14,8 @@ type Call struct {
 	UID    string
 	Groups []string
 	Extra  map[string][]string
+	// Program is the first part of the client's user agent.
+	Program string
 	// Verb is the verb of the request, such as update or patch.
 	Verb string
 	// Face is the group and version that the request uses.

@@ -91,16 +91,20 @@ func (s *transformed) Scan(ctx context.Context, prefix string, rev Revision, vis
 func (s *transformed) Watch(ctx context.Context, prefix string, after Revision, sink func(Batch) error) error {
 	return s.Store.Watch(ctx, prefix, after, func(b Batch) error {
 		b.Events = slices.Clone(b.Events)
-		for i := range b.Events {
-			e := &b.Events[i]
-			if e.Type == Delete {
-				continue
-			}
-			now := s.entry(Entry{Key: e.Key, Value: e.Value, Revision: e.Revision})
-			e.Value, e.Unreadable = now.Value, now.Unreadable
+		for i, e := range b.Events {
+			b.Events[i] = s.event(e)
 		}
 		return sink(b)
 	})
+}
+
+// event decodes the value of an event.
+func (s *transformed) event(e Event) Event {
+	if e.Type == Put {
+		now := s.entry(Entry{Key: e.Key, Value: e.Value, Revision: e.Revision})
+		e.Value, e.Unreadable = now.Value, now.Unreadable
+	}
+	return e
 }
 
 // entry decodes the value of an entry that the store returned.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	quantity "k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/millrace/millrace"
 	"github.com/millrace/millrace/cmd/millrace/internal/flags"
@@ -31,6 +32,8 @@ type Flags struct {
 	hosts                             []string
 	advertise                         string
 	privileged                        bool
+	history                           time.Duration
+	historySize                       string
 	auditFlags                        auditFlags
 	AuthFlags                         authFlags
 	Log                               flags.Log
@@ -47,6 +50,8 @@ func (f *Flags) Add(c *cobra.Command) {
 	fl.StringVar(&f.ServiceRange, "service-cluster-ip-range", "10.96.0.0/16", "address range of services")
 	fl.StringSliceVar(&f.hosts, "tls-sans", nil, "additional names and addresses in the serving certificate")
 	fl.BoolVar(&f.privileged, "allow-privileged", false, "allow privileged containers")
+	fl.DurationVar(&f.history, "history", 24*time.Hour, "how long every change is kept in the data directory, so that past states can be read; 0 keeps none")
+	fl.StringVar(&f.historySize, "history-size", "1Gi", "space that the history may have on the disk; what is older makes room")
 	f.auditFlags.add(fl)
 	f.AuthFlags.add(fl)
 	f.Log.Add(c)
@@ -72,6 +77,14 @@ func (f *Flags) Options(listen, listenFlag string, log *slog.Logger) (millrace.O
 	if _, _, err := net.SplitHostPort(listen); err != nil {
 		return o, fmt.Errorf("%s %q is not an address such as 127.0.0.1:6443: %w", listenFlag, listen, err)
 	}
+	size, err := quantity.ParseQuantity(f.historySize)
+	if err != nil || size.Sign() < 0 {
+		return o, fmt.Errorf("--history-size %q is not a size such as 1Gi", f.historySize)
+	}
+	if f.history < 0 {
+		return o, fmt.Errorf("--history %v is less than 0", f.history)
+	}
+	o.History = millrace.HistoryOptions{Age: f.history, Bytes: size.Value()}
 	if f.Etcd.StartTimeout < 0 {
 		return o, fmt.Errorf("--etcd-start-timeout %v is less than 0", f.Etcd.StartTimeout)
 	}

@@ -58,22 +58,11 @@ func Adopt(ctx context.Context, dir string, a Adoption) error {
 }
 
 func adopt(ctx context.Context, dir directory, a Adoption) error {
-	const temporary = "adopted" + temporarySuffix
-	f, err := dir.create(temporary)
+	w, err := writeFile(dir, "adopted"+temporarySuffix, func(to *recordWriter) error { return newSnapshotWriter(to).adopt(ctx, a) })
 	if err != nil {
 		return err
 	}
-	w := newSnapshotWriter(f)
-	defer w.codec.close()
-	err = errors.Join(w.adopt(ctx, a), f.Close())
-	if err == nil {
-		err = dir.rename(temporary, w.source.name)
-	}
-	if err != nil {
-		_ = dir.remove(temporary) // the first error counts; a start removes it, too
-		return err
-	}
-	return dir.sync()
+	return w.source.file.Close()
 }
 
 // adopt writes the entries of another store.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/millrace/millrace/internal/randomly"
 	"github.com/millrace/millrace/internal/server/store"
@@ -25,11 +26,14 @@ type crasher struct {
 	disk   *simDisk
 	store  *Store
 
+	history      History
 	acknowledged map[string]store.Entry
+	versions     []doubt // all changes that were acknowledged, or turned out to be there; the first has revision 2
 	revision     store.Revision
 	doubtful     []doubt // what is there wholly or not at all, after a crash
 
 	snapshots, segments, crashes, refused int
+	pasts, oldest                         int // how often the past was compared, and how many changes it had
 	operations                            int // until something happens
 	happens                               error
 	busy                                  bool // whether something runs that may be interrupted by writes
@@ -52,10 +56,16 @@ func TestNothingAcknowledgedIsLostWhereverTheMachineCrashes(t *testing.T) {
 	seed := randomly.Seed(t)
 	var total crasher
 	for round := uint64(0); total.crashes < crashes; round++ {
-		c := &crasher{t: t, random: rand.New(rand.NewPCG(seed, round)), acknowledged: map[string]store.Entry{}, revision: 1}
+		c := &crasher{
+			t: t, random: rand.New(rand.NewPCG(seed, round)), acknowledged: map[string]store.Entry{}, revision: 1,
+			history: History{Age: time.Hour, Bytes: 1 << 40},
+		}
 		c.disk = newSimDisk(c.random)
 		for range 30 {
 			c.live()
+			if c.random.IntN(10) == 0 {
+				c.history = []History{{}, {Age: time.Hour, Bytes: 30_000}, {Age: time.Hour, Bytes: 1 << 40}}[c.random.IntN(3)]
+			}
 		}
 		if t.Failed() {
 			t.Fatalf("that was round %d", round)
@@ -64,9 +74,12 @@ func TestNothingAcknowledgedIsLostWhereverTheMachineCrashes(t *testing.T) {
 		total.snapshots += c.snapshots
 		total.segments += c.segments
 		total.refused += c.refused
+		total.pasts += c.pasts
+		total.oldest += c.oldest
 	}
-	t.Logf("%d crashes, %d snapshots, %d segments, %d writes refused", total.crashes, total.snapshots, total.segments, total.refused)
-	if min(total.snapshots, total.segments, total.refused) < crashes/10 {
+	t.Logf("%d crashes, %d snapshots, %d segments, %d writes refused, %d pasts with %d changes", total.crashes, total.snapshots,
+		total.segments, total.refused, total.pasts, total.oldest)
+	if min(total.snapshots, total.segments, total.refused, total.pasts) < crashes/10 {
 		t.Error("the test shows too little")
 	}
 }
@@ -79,7 +92,9 @@ func (c *crasher) live() {
 		c.happens = syscall.EIO
 	}
 	c.disk.space, c.disk.sparse = -1, c.random.IntN(2) == 0
-	s, err := open(Options{SegmentBytes: 4096, SnapshotBytes: 10_000, Memory: memory.Options{HistoryEvents: 3}}, c.disk, io.NopCloser(nil))
+	s, err := open(Options{
+		SegmentBytes: 4096, SnapshotBytes: 10_000, Memory: memory.Options{HistoryEvents: 3}, History: c.history,
+	}, c.disk, io.NopCloser(nil))
 	if err == nil {
 		c.store = s
 		s.codec.recordBytes = 1000 // so that a group has several
@@ -150,6 +165,7 @@ func (c *crasher) write() {
 	keys := c.random.Perm(12)
 	for _, k := range keys[:1+c.random.IntN(4)] {
 		w, want := c.newWrite(fmt.Sprintf("/k/%d", k))
+		w.note = []byte("noted")
 		if err := c.store.enqueue(w); err != nil {
 			return
 		}
@@ -165,7 +181,7 @@ func (c *crasher) write() {
 			if rev++; w.revision != rev {
 				c.t.Errorf("revision %d follows %d", w.revision, rev-1)
 			}
-			d.apply(c.acknowledged)
+			c.apply(d)
 			c.revision = rev
 		case wants[i] != nil && errors.Is(w.err, wants[i]):
 		case errors.Is(w.err, store.ErrNoSpace) && wants[i] == nil && c.disk.space >= 0:
@@ -214,6 +230,12 @@ func (c *crasher) newWrite(key string) (*write, error) {
 	return w, want
 }
 
+// apply makes a change that is known to be there.
+func (c *crasher) apply(d doubt) {
+	d.apply(c.acknowledged)
+	c.versions = append(c.versions, d)
+}
+
 func (d doubt) apply(to map[string]store.Entry) {
 	if d.deleted {
 		delete(to, d.Key)
@@ -236,18 +258,94 @@ func (c *crasher) check() {
 	for _, e := range page.Entries {
 		got[e.Key] = e
 	}
-	same := func(a, b store.Entry) bool { return a.Revision == b.Revision && bytes.Equal(a.Value, b.Value) }
 	if len(c.doubtful) > 0 && page.Revision > c.revision {
 		for _, d := range c.doubtful {
-			d.apply(c.acknowledged)
+			c.apply(d)
 		}
 		c.revision += store.Revision(len(c.doubtful))
 	}
 	c.doubtful = nil
-	if page.Revision != c.revision || !maps.EqualFunc(got, c.acknowledged, same) {
+	if page.Revision != c.revision || !maps.EqualFunc(got, c.acknowledged, sameEntry) {
 		c.t.Errorf("after crash %d the state is that of %d, want %d:\n%v, want\n%v", c.crashes, page.Revision, c.revision,
 			describe(got), describe(c.acknowledged))
 	}
+	c.checkPast()
+}
+
+// checkPast compares what the store knows of the past with all changes that were made.
+func (c *crasher) checkPast() {
+	c.t.Helper()
+	oldest := c.store.Oldest()
+	if !c.history.kept() || oldest > c.revision {
+		return
+	}
+	c.pasts++
+	c.oldest += int(c.revision - oldest)
+	at := oldest + store.Revision(c.random.Int64N(int64(c.revision-oldest)+1))
+	want := map[string]store.Entry{}
+	for _, d := range c.versions[:at-1] {
+		d.apply(want)
+	}
+	got := map[string]store.Entry{}
+	o := store.ListOptions{Revision: at, Limit: 1 + c.random.IntN(20)}
+	for page := (store.Page{More: true}); page.More; {
+		var err error
+		if page, err = c.store.List(context.Background(), "/k/", o); err != nil {
+			if !errors.Is(err, errCrashed) {
+				c.t.Fatalf("list at %d of %d to %d: %v", at, oldest, c.revision, err)
+			}
+			return
+		}
+		for _, e := range page.Entries {
+			got[e.Key] = e
+			o.From = e.Key + "\x00"
+		}
+	}
+	if !maps.EqualFunc(got, want, sameEntry) {
+		c.t.Errorf("the state at %d of %d to %d is\n%v, want\n%v", at, oldest, c.revision, describe(got), describe(want))
+	}
+	c.checkChanges(at)
+}
+
+// checkChanges compares the changes after a revision, those of one key and all of them.
+func (c *crasher) checkChanges(after store.Revision) {
+	key := fmt.Sprintf("/k/%d", c.random.IntN(12))
+	all, err := c.store.Changes(context.Background(), store.ChangeQuery{Key: key, After: after})
+	if errors.Is(err, errCrashed) {
+		return
+	}
+	var want []doubt
+	for _, d := range c.versions[after-1:] {
+		if d.Key == key {
+			want = append(want, d)
+		}
+	}
+	same := func(d doubt, got store.Change) bool {
+		return d.Revision == got.Revision && d.deleted == (got.Type == store.Delete) && bytes.Equal(d.Value, got.Value) && string(got.Note) == "noted"
+	}
+	if err != nil || !slices.EqualFunc(want, all, same) {
+		c.t.Errorf("%d changes of %s after %d, want %d, %v", len(all), key, after, len(want), err)
+	}
+	for reached := after; reached < c.revision; {
+		b, err := c.store.batchAfter(context.Background(), "/k/", reached, c.revision)
+		if errors.Is(err, errCrashed) {
+			return
+		}
+		if err != nil {
+			c.t.Fatalf("after %d: %v", reached, err)
+		}
+		for i, e := range b.Events {
+			want := c.versions[int(reached)-1+i]
+			if e.Key != want.Key || e.Revision != want.Revision || !bytes.Equal(e.Value, want.Value) {
+				c.t.Errorf("change %d of %s, want %d of %s", e.Revision, e.Key, want.Revision, want.Key)
+			}
+		}
+		reached = b.Revision
+	}
+}
+
+func sameEntry(a, b store.Entry) bool {
+	return a.Revision == b.Revision && bytes.Equal(a.Value, b.Value)
 }
 
 func describe(all map[string]store.Entry) (lines []string) {

@@ -14,12 +14,13 @@ import (
 )
 
 const (
-	magic     = "millrace log 2\n\x00" // of segments and of snapshots
+	magic     = "millrace log 3\n\x00" // of segments and of snapshots
 	saltBytes = 8
 	headBytes = len(magic) + saltBytes
 
 	segmentSuffix   = ".log"
 	snapshotSuffix  = ".snapshot"
+	archiveSuffix   = ".archive"
 	temporarySuffix = ".new"
 )
 

@@ -30,6 +30,10 @@ type Options struct {
 	// SnapshotBytes is how much is appended to the log between two snapshots, or as much as the last snapshot has if
 	// that is more. 0 means 64 MiB.
 	SnapshotBytes int64
+	// History bounds the past that is kept on the disk.
+	History History
+	// Note returns what is kept beside a change, from the context of the call that makes it. nil means nothing.
+	Note func(context.Context) []byte
 	// Lost is told that the store has failed for good. nil means that nobody is.
 	Lost func(error)
 	// Logger gets what goes wrong aside of calls. nil means that nothing is logged.
@@ -45,10 +49,13 @@ type Store struct {
 	codec   *codec   // for Open, and then for the committer
 	segment *segment // for the committer
 	sources sources
+	past    past
+	views   pastViews
 
 	decoders sync.Pool // of codecs, for readers of values
 
 	appended      int64         // bytes since the last snapshot was begun; for the committer
+	lastTime      time.Time     // of the last change; for the committer
 	snapshotBytes atomic.Int64  // the size of the last snapshot
 	grown         chan struct{} // holds a token when a snapshot is due
 
@@ -104,6 +111,10 @@ func open(o Options, dir directory, lock io.Closer) (*Store, error) {
 		return nil, errors.Join(fmt.Errorf("open the log in %s: %w", o.Dir, err), s.state.Close(), s.sources.close())
 	}
 	s.sources.add(s.segment.source)
+	if rev, err := s.state.Revision(context.Background()); err == nil {
+		s.past.begin(rev)
+	}
+	s.lastTime = s.lastChange()
 	return s, nil
 }
 
@@ -154,12 +165,28 @@ func (s *Store) Get(ctx context.Context, key string, o store.GetOptions) (store.
 
 // List implements store.Store.
 func (s *Store) List(ctx context.Context, prefix string, o store.ListOptions) (store.Page, error) {
-	return s.state.List(ctx, prefix, o)
+	page, err := s.state.List(ctx, prefix, o)
+	if errors.Is(err, store.ErrCompacted) && s.keepsPast() {
+		return s.listPast(ctx, prefix, o)
+	}
+	return page, err
 }
 
 // Watch implements store.Store.
 func (s *Store) Watch(ctx context.Context, prefix string, after store.Revision, sink func(store.Batch) error) error {
-	return s.state.Watch(ctx, prefix, after, sink)
+	reached := func(b store.Batch) error {
+		after = b.Revision
+		return sink(b)
+	}
+	for {
+		err := s.state.Watch(ctx, prefix, after, reached)
+		if errors.Is(err, store.ErrCompacted) && s.keepsPast() {
+			err = s.watchPast(ctx, prefix, after, reached)
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // Revision implements store.Store.

@@ -18,7 +18,8 @@ import (
 //
 // A body is a byte of flags, the first revision of its group, and changes. A group is what becomes durable together,
 // in one or more records, the last of which says so. The sums begin with the salt of the file, which no client can
-// know: then nothing that a client has written looks like a record.
+// know: then nothing that a client has written looks like a record. The body of an index has what index.go says in
+// place of changes.
 const (
 	headerBytes   = 12
 	maxBodyBytes  = 64 << 20
@@ -32,7 +33,16 @@ const (
 const (
 	compressed = 1 << iota
 	lastOfGroup
+	ofIndex
 	flagsEnd
+)
+
+// The flags of a change.
+const (
+	deletion = 1 << iota
+	noted
+	creation
+	changeFlagsEnd
 )
 
 var (
@@ -48,8 +58,11 @@ type change struct {
 	key      string
 	value    []byte
 	deleted  bool
+	created  bool // the key did not exist before
 	revision store.Revision
 	expires  time.Time
+	time     time.Time // when it was made; zero if that is not known
+	note     []byte    // what is kept beside it
 }
 
 // record is what a body holds.
@@ -114,18 +127,23 @@ func (c *codec) appendGroup(b []byte, s salt, group store.Revision, changes []ch
 // append appends one record.
 func (c *codec) append(b []byte, s salt, r record) []byte {
 	c.plain = appendChanges(c.plain[:0], r.changes)
-	start := len(b)
-	b = append(b, make([]byte, headerBytes+1)...)
-	b = binary.AppendUvarint(b, uint64(r.group))
 	var flags byte
 	if r.last {
 		flags |= lastOfGroup
 	}
-	if len(c.plain) > compressAbove {
+	return c.frame(b, s, flags, r.group, c.plain)
+}
+
+// frame appends a record with a content.
+func (c *codec) frame(b []byte, s salt, flags byte, group store.Revision, content []byte) []byte {
+	start := len(b)
+	b = append(b, make([]byte, headerBytes+1)...)
+	b = binary.AppendUvarint(b, uint64(group))
+	if len(content) > compressAbove {
 		flags |= compressed
-		b = c.encoder.EncodeAll(c.plain, b)
+		b = c.encoder.EncodeAll(content, b)
 	} else {
-		b = append(b, c.plain...)
+		b = append(b, content...)
 	}
 	header, body := b[start:start+headerBytes], b[start+headerBytes:]
 	body[0] = flags
@@ -162,71 +180,119 @@ func (c *codec) read(b []byte, s salt) (record, int, error) {
 
 // readOnce is read for a caller who is done with the changes before the next call.
 func (c *codec) readOnce(b []byte, s salt) (record, int, error) {
-	n, sum, err := bodyLength(b, s)
+	body, sum, err := bodyOf(b, s)
 	if err != nil {
 		return record{}, 0, err
 	}
-	if n > len(b)-headerBytes {
-		return record{}, 0, errBroken
-	}
-	r, err := c.body(b[headerBytes:headerBytes+n], s, sum)
-	return r, headerBytes + n, err
+	r, err := c.body(body, s, sum)
+	return r, headerBytes + len(body), err
 }
 
-// body decodes a body. The values of the changes are valid until the next call.
+// bodyOf returns the body of the record at the start of b, and the sum that it has to have.
+func bodyOf(b []byte, s salt) (body []byte, sum uint32, err error) {
+	n, sum, err := bodyLength(b, s)
+	if err == nil && n > len(b)-headerBytes {
+		err = errBroken
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	return b[headerBytes : headerBytes+n], sum, nil
+}
+
+// body decodes a body of changes. Their values are valid until the next call.
 func (c *codec) body(b []byte, s salt, sum uint32) (record, error) {
-	if s.sum(b) != sum || b[0] >= flagsEnd {
-		return record{}, errBroken
+	flags, group, content, err := c.content(b, s, sum)
+	if err == nil && flags&ofIndex != 0 {
+		err = errBroken
 	}
-	head := reader{b: b[1:]}
-	r := record{last: b[0]&lastOfGroup != 0, group: head.revision()}
-	if head.err != nil {
-		return record{}, head.err
+	if err != nil {
+		return record{}, err
 	}
-	var err error
-	if b[0]&compressed == 0 {
-		c.plain = append(c.plain[:0], head.b...)
-	} else if c.plain, err = c.decoder.DecodeAll(head.b, c.plain[:0]); err != nil {
-		return record{}, fmt.Errorf("%w: %w", errBroken, err)
-	}
-	r.changes, err = readChanges(c.plain)
+	r := record{last: flags&lastOfGroup != 0, group: group}
+	r.changes, err = readChanges(content)
 	return r, err
 }
 
+// content decodes a body. The content is valid until the next call.
+func (c *codec) content(b []byte, s salt, sum uint32) (flags byte, group store.Revision, content []byte, err error) {
+	if s.sum(b) != sum || b[0] >= flagsEnd {
+		return 0, 0, nil, errBroken
+	}
+	head := reader{b: b[1:]}
+	if group = head.revision(); head.err != nil {
+		return 0, 0, nil, head.err
+	}
+	if b[0]&compressed == 0 {
+		c.plain = append(c.plain[:0], head.b...)
+	} else if c.plain, err = c.decoder.DecodeAll(head.b, c.plain[:0]); err != nil {
+		return 0, 0, nil, fmt.Errorf("%w: %w", errBroken, err)
+	}
+	return b[0], group, c.plain, nil
+}
+
 func appendChanges(b []byte, changes []change) []byte {
+	var last int64
 	for _, c := range changes {
-		kind, expires := byte(store.Put), int64(0)
+		var flags byte
 		if c.deleted {
-			kind = byte(store.Delete)
+			flags |= deletion
 		}
-		if !c.expires.IsZero() {
-			expires = c.expires.UnixMilli()
+		if c.created {
+			flags |= creation
 		}
-		b = append(b, kind)
+		if len(c.note) > 0 {
+			flags |= noted
+		}
+		b = append(b, flags)
 		b = binary.AppendUvarint(b, uint64(c.revision))
-		b = binary.AppendVarint(b, expires)
-		b = binary.AppendUvarint(b, uint64(len(c.key)))
-		b = append(b, c.key...)
-		b = binary.AppendUvarint(b, uint64(len(c.value)))
-		b = append(b, c.value...)
+		b = binary.AppendVarint(b, milliseconds(c.time)-last)
+		last = milliseconds(c.time)
+		b = binary.AppendVarint(b, milliseconds(c.expires))
+		b = appendBytes(b, c.key)
+		b = appendBytes(b, c.value)
+		if len(c.note) > 0 {
+			b = appendBytes(b, c.note)
+		}
 	}
 	return b
+}
+
+func appendBytes[T string | []byte](b []byte, text T) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
+}
+
+// milliseconds writes a time; zero is the zero time.
+func milliseconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+func timeAt(milliseconds int64) time.Time {
+	if milliseconds == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(milliseconds)
 }
 
 // readChanges reads the changes of a body. The values are parts of b.
 func readChanges(b []byte) (changes []change, err error) {
 	r := reader{b: b}
+	var last int64
 	for len(r.b) > 0 && r.err == nil {
-		kind := r.byte()
-		c := change{deleted: kind == byte(store.Delete), revision: r.revision()}
-		if kind > byte(store.Delete) {
+		flags := r.byte()
+		if flags >= changeFlagsEnd {
 			r.fail()
 		}
-		if at := r.varint(); at != 0 {
-			c.expires = time.UnixMilli(at)
+		c := change{deleted: flags&deletion != 0, created: flags&creation != 0, revision: r.revision()}
+		last += r.varint()
+		c.time, c.expires = timeAt(last), timeAt(r.varint())
+		c.key, c.value = string(r.bytes()), r.bytes()
+		if flags&noted != 0 {
+			c.note = r.bytes()
 		}
-		c.key = string(r.bytes())
-		c.value = r.bytes()
 		changes = append(changes, c)
 	}
 	if r.err != nil {

@@ -26,74 +26,61 @@ func (s *Store) snapshots(ctx context.Context) {
 	}
 }
 
-// snapshot writes the present state to a file of its own, and removes what it makes superfluous.
+// snapshot writes the present state to a file of its own, and removes what it makes superfluous, unless the past is
+// kept.
 func (s *Store) snapshot(ctx context.Context) error {
-	const temporary = "snapshot" + temporarySuffix
-	w, err := s.writeSnapshot(ctx, temporary)
-	if err == nil {
-		err = s.dir.rename(temporary, w.source.name)
+	w, err := s.writeSnapshot(ctx)
+	if errors.Is(err, errNames) {
+		s.lose(err)
 	}
 	if err != nil {
-		_ = s.dir.remove(temporary) // the first error counts; a start removes it, too
 		return err
 	}
-	if err := s.dir.sync(); err != nil {
-		s.lose(err) // nobody knows which names are on the disk
-		return err
-	}
+	s.snapshotBytes.Store(w.at)
 	s.sources.add(w.source)
 	for i, p := range w.places {
 		w.refs[i].Move(p)
 	}
-	return s.removeBefore(w.rev)
+	return s.endBefore(w.snapshotFile(time.Now()))
 }
 
+const temporarySnapshot = "snapshot" + temporarySuffix
+
 // writeSnapshot writes all entries as one group.
-func (s *Store) writeSnapshot(ctx context.Context, name string) (*snapshotWriter, error) {
-	f, err := s.dir.create(name)
-	if err != nil {
-		return nil, err
-	}
-	w := newSnapshotWriter(f)
-	defer w.codec.close()
-	err = s.state.Each(ctx, func(now store.Revision) error {
-		s.state.Expiring(func(key string, at time.Time) { w.expires[key] = at })
-		w.begin(now)
-		return nil
-	}, w.add)
-	if err == nil {
-		err = w.end()
-	}
-	if err != nil {
-		_ = f.Close() // the first error counts
-		return nil, err
-	}
-	s.snapshotBytes.Store(w.at)
-	return w, nil
+func (s *Store) writeSnapshot(ctx context.Context) (w *snapshotWriter, err error) {
+	_, err = writeFile(s.dir, temporarySnapshot, func(to *recordWriter) error {
+		w = newSnapshotWriter(to)
+		err := s.state.Each(ctx, func(now store.Revision) error {
+			s.state.Expiring(func(key string, at time.Time) { w.expires[key] = at })
+			w.begin(now)
+			return nil
+		}, w.add)
+		if err != nil {
+			return err
+		}
+		return w.end()
+	})
+	return w, err
 }
 
 // snapshotWriter collects entries to records.
 type snapshotWriter struct {
-	source  *source
-	at      int64
-	codec   *codec
+	*recordWriter
 	rev     store.Revision
 	expires map[string]time.Time
 	entries []change
 	size    int
-	buffer  []byte // records that are not written yet
 	refs    []memory.Ref
 	places  []memory.Place // of refs
 }
 
-func newSnapshotWriter(f file) *snapshotWriter {
-	return &snapshotWriter{source: &source{file: f}, codec: newCodec(), expires: make(map[string]time.Time)}
+func newSnapshotWriter(to *recordWriter) *snapshotWriter {
+	return &snapshotWriter{recordWriter: to, expires: make(map[string]time.Time)}
 }
 
 // begin says of which revision the entries are.
 func (w *snapshotWriter) begin(rev store.Revision) {
 	w.rev, w.source.name = rev, fileName(rev, snapshotSuffix)
-	w.buffer, w.source.salt = newHead()
 }
 
 // end writes what is left, and syncs the file.
@@ -101,7 +88,7 @@ func (w *snapshotWriter) end() error {
 	if err := w.flush(true); err != nil {
 		return err
 	}
-	return w.source.file.sync()
+	return w.recordWriter.end(w.rev)
 }
 
 func (w *snapshotWriter) add(e store.Entry, ref memory.Ref) error {
@@ -113,18 +100,13 @@ func (w *snapshotWriter) add(e store.Entry, ref memory.Ref) error {
 	return w.flush(false)
 }
 
-// flush makes a record of the entries, and writes the records when there are enough of them.
+// flush makes a record of the entries.
 func (w *snapshotWriter) flush(last bool) error {
-	start := len(w.buffer)
-	w.buffer = w.codec.append(w.buffer, w.source.salt, record{group: w.rev, changes: w.entries, last: last})
-	w.places = append(w.places, placesOf(w.source, w.at, []span{{start, len(w.buffer) - start, len(w.entries)}})...)
-	w.entries, w.size = w.entries[:0], 0
-	if len(w.buffer) < recordBytes && !last {
-		return nil
+	at, err := w.record(record{group: w.rev, changes: w.entries, last: last})
+	for i := range w.entries {
+		w.places = append(w.places, at.place(w.source, i))
 	}
-	n, err := w.source.file.WriteAt(w.buffer, w.at)
-	w.at += int64(n)
-	w.buffer = w.buffer[:0]
+	w.entries, w.size = w.entries[:0], 0
 	return err
 }
 
@@ -146,6 +128,9 @@ func (s *Store) readSnapshot(rev store.Revision) error {
 	entries, err := r.snapshot(rev)
 	if err != nil {
 		return fmt.Errorf("%s, record at byte %d: %w", name, r.at, err)
+	}
+	if _, err := readContents(from, s.codec, size); err != nil {
+		return fmt.Errorf("%s, contents: %w", name, err)
 	}
 	s.state.Restore(entries, rev)
 	return nil
@@ -179,9 +164,6 @@ func (r *recordReader) snapshot(rev store.Revision) (entries []memory.Restored, 
 			})
 		}
 		last = rec.last
-	}
-	if err == nil && r.left > 0 {
-		err = fmt.Errorf("%w: %d bytes after the end", errBroken, r.left)
 	}
 	return entries, err
 }
@@ -218,30 +200,4 @@ func (r *recordReader) take(n int) ([]byte, error) {
 	got, err := io.ReadFull(r.r, r.buffer[:n])
 	r.at, r.left = r.at+int64(got), r.left-int64(got)
 	return r.buffer[:n], err
-}
-
-// removeBefore removes the snapshots before rev, and the segments whose changes are all at or before it.
-func (s *Store) removeBefore(rev store.Revision) error {
-	snapshots, err := files(s.dir, snapshotSuffix)
-	if err != nil {
-		return err
-	}
-	for _, old := range snapshots {
-		if old < rev {
-			err = errors.Join(err, s.removeFile(fileName(old, snapshotSuffix)))
-		}
-	}
-	segments, listed := files(s.dir, segmentSuffix)
-	err = errors.Join(err, listed)
-	for i := range len(segments) - 1 {
-		if segments[i+1] <= rev+1 {
-			err = errors.Join(err, s.removeFile(fileName(segments[i], segmentSuffix)))
-		}
-	}
-	return err
-}
-
-func (s *Store) removeFile(name string) error {
-	s.sources.forget(name)
-	return s.dir.remove(name)
 }

@@ -67,8 +67,18 @@ func placesOf(s *source, at int64, spans []span) (places []memory.Place) {
 	return places
 }
 
+// place is that of a change of the record.
+func (e *extent) place(s *source, index int) memory.Place {
+	return memory.Place{File: s, Offset: e.offset, Length: uint32(e.length), Index: uint32(index)}
+}
+
 // load reads the values at some places, and reads each record once.
 func (s *Store) load(places []memory.Place, visit func(n int, value []byte)) error {
+	return s.loadChanges(places, func(n int, c *change) { visit(n, bytes.Clone(c.value)) })
+}
+
+// loadChanges reads the changes at some places, in any order. They are valid until visit returns.
+func (s *Store) loadChanges(places []memory.Place, visit func(n int, c *change)) error {
 	order := make([]int, len(places))
 	for i := range order {
 		order[i] = i
@@ -77,10 +87,7 @@ func (s *Store) load(places []memory.Place, visit func(n int, value []byte)) err
 		p, q := &places[a], &places[b]
 		return cmp.Or(cmp.Compare(p.File.(*source).number, q.File.(*source).number), cmp.Compare(p.Offset, q.Offset))
 	})
-	c, ok := s.decoders.Get().(*codec)
-	if !ok {
-		c = newDecoder()
-	}
+	c := s.decoder()
 	defer s.decoders.Put(c)
 	var changes []change
 	for i, n := range order {
@@ -94,7 +101,7 @@ func (s *Store) load(places []memory.Place, visit func(n int, value []byte)) err
 		if int(p.Index) >= len(changes) {
 			return fmt.Errorf("%w: it has no change %d", errBroken, p.Index)
 		}
-		visit(n, bytes.Clone(changes[p.Index].value))
+		visit(n, &changes[p.Index])
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/millrace/millrace/internal/server/store"
 	"github.com/millrace/millrace/internal/server/store/memory"
@@ -27,13 +28,20 @@ func (s *Store) start() (*segment, error) {
 			return nil, err
 		}
 	}
+	if err := s.openPast(snapshots); err != nil {
+		return nil, err
+	}
 	segments, err := files(s.dir, segmentSuffix)
 	if err != nil {
 		return nil, err
 	}
+	needed := rev
+	if s.keepsPast() {
+		needed = min(rev, s.past.base) // from there on the past needs it
+	}
 	for i, first := range segments {
 		last := i == len(segments)-1
-		if !last && segments[i+1] <= rev+1 {
+		if !last && segments[i+1] <= needed+1 {
 			continue // the snapshot has all of it
 		}
 		if first > rev+1 {
@@ -46,6 +54,19 @@ func (s *Store) start() (*segment, error) {
 		}
 	}
 	return newSegment(s.dir, rev+1, s.options.SegmentBytes)
+}
+
+// lastChange returns when the last change was made, or the zero time if that is not known.
+func (s *Store) lastChange() time.Time {
+	p := &s.past
+	if n := len(p.recent); n > 0 {
+		return timeAt(p.recent[n-1].time)
+	}
+	if n := len(p.archives); n > 0 {
+		a := p.archives[n-1]
+		return a.changes[len(a.changes)-1].time // that of its last record, which is near enough
+	}
+	return time.Time{}
 }
 
 func (s *Store) removeTemporary() error {
@@ -101,7 +122,7 @@ func (s *Store) replayFile(open *segment, rev *store.Revision, last bool) (err e
 // replayGroups applies the groups of a segment, and returns where they end.
 func (s *Store) replayGroups(b []byte, from *source, rev *store.Revision, last bool) (at int, err error) {
 	for at = headBytes; ; {
-		group, changes, spans, err := s.readGroup(b[at:], from.salt)
+		group, changes, spans, err := s.codec.readGroup(b[at:], from.salt)
 		if err != nil {
 			rest := b[at : at+written(b[at:])]
 			if last && !s.anyGroupIn(rest, from.salt, *rev+1) || errors.Is(err, errEnd) && len(rest) == 0 {
@@ -118,9 +139,9 @@ func (s *Store) replayGroups(b []byte, from *source, rev *store.Revision, last b
 }
 
 // readGroup reads the records of one group.
-func (s *Store) readGroup(b []byte, salt salt) (group store.Revision, changes []change, spans []span, err error) {
+func (c *codec) readGroup(b []byte, salt salt) (group store.Revision, changes []change, spans []span, err error) {
 	for length := 0; ; {
-		r, n, err := s.codec.read(b[length:], salt)
+		r, n, err := c.read(b[length:], salt)
 		if err != nil {
 			return 0, nil, nil, err
 		}
@@ -138,6 +159,7 @@ func (s *Store) readGroup(b []byte, salt salt) (group store.Revision, changes []
 
 // take applies the changes of a group, as far as the state does not have them.
 func (s *Store) take(group store.Revision, changes []change, places []memory.Place, rev *store.Revision) error {
+	s.remember(changes, places)
 	var missing []memory.Change
 	for i, c := range changes {
 		switch {

@@ -16,6 +16,8 @@ type write struct {
 	memory.Change
 	check func() error // whether the present state allows it
 	needs []string     // other keys whose state check reads
+	note  []byte       // what is kept beside the change
+	fresh bool         // the key does not exist before
 
 	done     chan struct{} // closed when the rest is set
 	revision store.Revision
@@ -34,7 +36,7 @@ func (w *write) finish(rev store.Revision, err error) {
 // Create implements store.Store.
 func (s *Store) Create(ctx context.Context, key string, value []byte, ttl time.Duration, conditions ...store.Condition) (store.Revision, error) {
 	w := newWrite(key)
-	w.Value, w.Expires = bytes.Clone(value), timeOf(ttl)
+	w.Value, w.Expires, w.fresh = bytes.Clone(value), timeOf(ttl), true
 	for _, c := range conditions {
 		w.needs = append(w.needs, c.Key)
 	}
@@ -64,6 +66,9 @@ func (s *Store) write(ctx context.Context, w *write, what string) (store.Revisio
 		err = fmt.Errorf("%d bytes, at most %d: %w", len(w.Value), most, store.ErrTooLarge)
 	}
 	if err == nil {
+		if s.options.Note != nil {
+			w.note = s.options.Note(ctx)
+		}
 		err = s.enqueue(w)
 	}
 	if err == nil {
@@ -235,9 +240,13 @@ func (s *Store) withoutSpace(group []*write, err error) {
 
 // log appends a group to the log.
 func (s *Store) log(group []*write, rev store.Revision, deletes bool) error {
+	now := s.now()
 	changes := make([]change, len(group))
 	for i, w := range group {
-		changes[i] = change{key: w.Key, value: w.Value, deleted: w.Deleted, revision: rev + store.Revision(i) + 1, expires: w.Expires}
+		changes[i] = change{
+			key: w.Key, value: w.Value, deleted: w.Deleted, revision: rev + store.Revision(i) + 1, expires: w.Expires, time: now, note: w.note,
+			created: w.fresh,
+		}
 	}
 	records, spans := s.codec.appendGroup(nil, s.segment.salt, rev+1, changes)
 	began, err := s.makeRoom(rev+1, len(records), deletes)
@@ -251,13 +260,30 @@ func (s *Store) log(group []*write, rev store.Revision, deletes bool) error {
 		s.setFull(err)
 	}
 	if err == nil {
-		for i, p := range placesOf(s.segment.source, s.segment.at-int64(len(records)), spans) {
+		places := placesOf(s.segment.source, s.segment.at-int64(len(records)), spans)
+		for i, p := range places {
 			group[i].Place = p
 		}
+		s.remember(changes, places)
 		s.appended += int64(len(records))
 	}
 	s.demandSnapshot(s.Writable() != nil)
 	return err
+}
+
+// now returns the time of the next changes. It never goes back, so that a time stands for one revision.
+func (s *Store) now() time.Time {
+	if now := time.Now(); now.After(s.lastTime) {
+		s.lastTime = now
+	}
+	return s.lastTime
+}
+
+// remember notes changes of the log for those who ask for the past.
+func (s *Store) remember(changes []change, places []memory.Place) {
+	if n := len(changes); n > 0 && s.keepsPast() {
+		s.past.add(changes, places)
+	}
 }
 
 // demandSnapshot demands a snapshot if the log has grown enough. On a full disk a smaller one will do: it makes room.

@@ -63,6 +63,17 @@ func (a *Answer) decode(o *watchcache.Object) (resource.Object, error) {
 	return obj, nil
 }
 
+// ObjectOf returns an object in the request's version.
+func (a *Answer) ObjectOf(o *watchcache.Object) (runtime.Object, error) {
+	obj, err := a.decode(o)
+	if err != nil {
+		return nil, err
+	}
+	face := a.faceOf(obj)
+	face.GetObjectKind().SetGroupVersionKind(a.Face.GroupVersionKind)
+	return face, nil
+}
+
 // internal wraps an error that no client has caused. An API error is returned unchanged: a conversion may fail with
 // one.
 func internal(err error) error {

@@ -1,0 +1,219 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/millrace/millrace/internal/server/store"
+	"github.com/millrace/millrace/internal/server/store/memory"
+)
+
+// archive is a file of changes that are over, in order, from one revision to another without a gap. Its records are
+// large, so that they compress well: several versions of one object are in one record, or objects that are alike.
+type archive struct {
+	*source
+	contents
+	size int64
+}
+
+const (
+	archiveRecordBytes = 512 << 10
+	indexRecordBytes   = 32 << 10
+)
+
+// first returns the revision of the first change.
+func (a *archive) first() store.Revision { return a.changes[0].revision }
+
+// place returns where the change of a revision is.
+func (a *archive) place(rev store.Revision) memory.Place {
+	e := &a.changes[a.record(rev)]
+	return e.place(a.source, int(rev-e.revision))
+}
+
+// record returns which record has the change of a revision.
+func (a *archive) record(rev store.Revision) int {
+	return sort.Search(len(a.changes), func(i int) bool { return a.changes[i].revision > rev }) - 1
+}
+
+// find calls visit for the keys with a prefix, in order, and their changes, which are valid until it returns.
+func (a *archive) find(c *codec, prefix string, visit func(key string, changes []indexed)) error {
+	for _, e := range withPrefix(a.keys, prefix) {
+		content, err := c.indexAt(a.source, e.offset, e.length)
+		if err == nil {
+			for key, changes := range readKeys(content, &err) {
+				if strings.HasPrefix(key, prefix) {
+					visit(key, changes)
+				}
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("%s, index at byte %d: %w", a.name, e.offset, err)
+		}
+	}
+	return nil
+}
+
+// openArchive opens the archive that begins with a revision.
+func openArchive(dir directory, c *codec, first store.Revision) (*archive, error) {
+	a := &archive{source: &source{name: fileName(first, archiveSuffix)}}
+	var err error
+	if a.file, err = dir.open(a.name); err != nil {
+		return nil, err
+	}
+	if a.size, err = a.readHead(); err == nil {
+		a.contents, err = readContents(a.source, c, a.size)
+	}
+	if err == nil && (len(a.changes) == 0 || a.first() != first || a.last < first) {
+		err = errBroken
+	}
+	if err != nil {
+		_ = a.file.Close() // the first error counts
+		return nil, fmt.Errorf("%s: %w", a.name, err)
+	}
+	return a, nil
+}
+
+// readHead reads the head of a file, and returns its size.
+func (s *source) readHead() (size int64, err error) {
+	if size, err = s.file.size(); err != nil {
+		return 0, err
+	}
+	head := make([]byte, headBytes)
+	if _, err := s.file.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
+		return 0, err
+	}
+	s.salt, err = readHead(head)
+	return size, err
+}
+
+// archiver writes an archive.
+type archiver struct {
+	*recordWriter
+	changes []change
+	size    int
+	last    store.Revision
+	keys    map[string][]indexed
+}
+
+// writeArchive makes an archive of what segments have after a revision.
+func writeArchive(dir directory, segments []store.Revision, after store.Revision) (*archive, error) {
+	w := &archiver{last: after, keys: make(map[string][]indexed)}
+	written, err := writeFile(dir, "archive"+temporarySuffix, func(to *recordWriter) error {
+		w.recordWriter, to.source.name = to, fileName(after+1, archiveSuffix)
+		for _, first := range segments {
+			if err := w.segment(dir, first); err != nil {
+				return fmt.Errorf("%s: %w", fileName(first, segmentSuffix), err)
+			}
+		}
+		return w.end()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &archive{source: written.source, contents: written.contents, size: written.at}, nil
+}
+
+// segment adds the changes of a segment.
+func (w *archiver) segment(dir directory, first store.Revision) error {
+	f, err := dir.open(fileName(first, segmentSuffix))
+	if err != nil {
+		return err
+	}
+	b, err := readAll(f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	salt, err := readHead(b)
+	if err != nil {
+		return err
+	}
+	c := newDecoder()
+	defer c.decoder.Close()
+	for at := headBytes; ; {
+		_, changes, spans, err := c.readGroup(b[at:], salt)
+		if errors.Is(err, errEnd) {
+			return nil
+		}
+		if err == nil {
+			err = w.add(changes)
+		}
+		if err != nil {
+			return fmt.Errorf("record at byte %d: %w", at, err)
+		}
+		end := spans[len(spans)-1]
+		at += end.offset + end.length
+	}
+}
+
+func (w *archiver) add(changes []change) error {
+	for _, c := range changes {
+		switch {
+		case c.revision <= w.last:
+			continue
+		case c.revision > w.last+1:
+			return fmt.Errorf("%w: revision %d after %d", errBroken, c.revision, w.last)
+		}
+		w.last = c.revision
+		w.keys[c.key] = append(w.keys[c.key], indexed{c.revision, c.deleted})
+		w.changes = append(w.changes, c)
+		if w.size += len(c.key) + len(c.value); w.size >= archiveRecordBytes {
+			if err := w.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (w *archiver) flush() error {
+	if len(w.changes) == 0 {
+		return nil
+	}
+	_, err := w.record(record{group: w.changes[0].revision, changes: w.changes, last: true})
+	w.changes, w.size = w.changes[:0], 0
+	return err
+}
+
+// end writes what is left, and the index of the keys.
+func (w *archiver) end() error {
+	if err := w.flush(); err != nil {
+		return err
+	}
+	var b []byte
+	first, before := "", ""
+	for _, key := range slices.Sorted(maps.Keys(w.keys)) {
+		if len(b) == 0 {
+			first, before = key, ""
+		}
+		b = appendKey(b, before, key, w.keys[key])
+		if before = key; len(b) >= indexRecordBytes {
+			if err := w.index(first, b); err != nil {
+				return err
+			}
+			b = b[:0]
+		}
+	}
+	if len(b) > 0 {
+		if err := w.index(first, b); err != nil {
+			return err
+		}
+	}
+	return w.recordWriter.end(w.last)
+}
+
+func readAll(f file) ([]byte, error) {
+	size, err := f.size()
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, size)
+	if n, err := f.ReadAt(b, 0); err != nil && !(err == io.EOF && n == len(b)) {
+		return nil, err
+	}
+	return b, nil
+}
