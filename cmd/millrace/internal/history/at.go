@@ -71,7 +71,7 @@ func findMoment(ctx context.Context, f *genericclioptions.ConfigFlags, when stri
 	var told struct {
 		Revision string `json:"revision"`
 	}
-	b, err := client.Get().AbsPath("/at/" + url.PathEscape(when)).DoRaw(ctx)
+	b, err := client.Get().AbsPath("/at/" + url.PathEscape(when)).Do(ctx).Raw()
 	if err == nil {
 		err = json.Unmarshal(b, &told)
 	}

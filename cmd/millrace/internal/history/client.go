@@ -134,7 +134,7 @@ func (t *target) get(ctx context.Context, path string, query url.Values, into an
 	for name, values := range query {
 		r = r.Param(name, values[0])
 	}
-	b, err := r.DoRaw(ctx)
+	b, err := r.Do(ctx).Raw()
 	if err != nil {
 		return err
 	}
