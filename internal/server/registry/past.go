@@ -46,8 +46,11 @@ func (s *Storage) History(ctx context.Context, q HistoryQuery) ([]Version, error
 	versions := make([]Version, len(all))
 	for i, c := range all {
 		versions[i].Change = c
-		if c.Type == store.Put && c.Unreadable == nil {
-			versions[i].Object = s.object(store.Entry{Key: c.Key, Value: c.Value, Revision: c.Revision})
+		if c.Type == store.Delete || c.Unreadable != nil {
+			continue
+		}
+		if versions[i].Object, err = s.object(store.Entry{Key: c.Key, Value: c.Value, Revision: c.Revision}); err != nil {
+			versions[i].Unreadable = &store.UnreadableError{Key: c.Key, Revision: c.Revision, Err: err}
 		}
 	}
 	return versions, nil
