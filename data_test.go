@@ -12,7 +12,7 @@ import (
 
 	"github.com/millrace/millrace"
 	"github.com/millrace/millrace/internal/server/store"
-	"github.com/millrace/millrace/internal/server/store/etcd"
+	"github.com/millrace/millrace/internal/server/store/etcd/etcdtest"
 	"github.com/millrace/millrace/internal/server/store/journal"
 )
 
@@ -61,18 +61,13 @@ func TestTheObjectsOfAnEmbeddedEtcdAreTakenOverOnce(t *testing.T) {
 	if err := os.Rename(database+".taken-over", database); err != nil {
 		t.Fatal(err)
 	}
-	e, err := etcd.Embed(t.Context(), etcd.EmbedOptions{Dir: database})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := etcdtest.Start(t, etcdtest.Options{Dir: database})
 	for i := range 100 {
-		if _, err := e.Create(t.Context(), fmt.Sprint("/registry/later/", i), nil, 0); err != nil {
+		if _, err := e.Do(t.Context(), etcdtest.Put(fmt.Sprint("/registry/later/", i), "")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
+	e.Stop()
 	if _, err := millrace.Start(t.Context(), o); err == nil || !strings.Contains(err.Error(), "it was written to after the log") {
 		t.Errorf("a database with changes that the log lacks: %v", err)
 	}
@@ -103,23 +98,20 @@ func fillDatabase(t *testing.T, dir string) store.Revision {
 		t.Fatal(err)
 	}
 	defer from.Close()
-	to, err := etcd.Embed(t.Context(), etcd.EmbedOptions{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer to.Close()
+	to := etcdtest.Start(t, etcdtest.Options{Dir: dir})
+	defer to.Stop()
 	all, err := from.List(t.Context(), "/", store.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var kept store.Revision
 	for _, e := range all.Entries {
-		rev, err := to.Create(t.Context(), e.Key, e.Value, 0)
+		rev, err := to.Do(t.Context(), etcdtest.Put(e.Key, string(e.Value)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if strings.HasSuffix(e.Key, "/kept") {
-			kept = rev
+			kept = store.Revision(rev)
 		}
 	}
 	return kept

@@ -92,7 +92,7 @@ var arrows = map[string][]string{
 	// What stands beside the house.
 	"millracetest": {"", "informer", "watch"},
 	"envtest":      {"", "server/pki"},
-	"proof":        {""},
+	"proof":        {"", "server/store"}, // an etcd for tests
 	"examples":     {"loop", "informer", "public scheduler"},
 	"faults":       {},
 	"bench":        {"server/pki", "server/store"},
@@ -214,6 +214,9 @@ func or(a, b string) string {
 	return a
 }
 
+// etcdForTests is the package that runs an etcd server.
+const etcdForTests = "internal/server/store/etcd/etcdtest"
+
 func TestForbiddenImports(t *testing.T) {
 	for _, p := range packages(t) {
 		for _, i := range p.imports {
@@ -225,6 +228,10 @@ func TestForbiddenImports(t *testing.T) {
 				t.Errorf("%s imports %s", p.path, i)
 			case i == "k8s.io/client-go/tools/cache" && !strings.HasPrefix(p.path, "informer/"):
 				t.Errorf("%s imports client-go's cache, which the informer package replaces", p.path)
+			case strings.HasPrefix(i, "go.etcd.io/etcd/server/") && p.path != etcdForTests:
+				t.Errorf("%s imports %s: an etcd server runs in tests only, by %s", p.path, i, etcdForTests)
+			case i == module+"/"+etcdForTests && !strings.HasPrefix(p.path, "proof/"):
+				t.Errorf("%s imports %s, and is no test", p.path, i)
 			}
 		}
 	}

@@ -1,5 +1,5 @@
 // Package limit is the bare limit to which servers are compared: a Go HTTP/2 server with TLS and client certificates
-// that sends prepared bytes, and an etcd in the same process that is called without a network.
+// that sends prepared bytes, and the log of package journal that is called without a server.
 //
 // It serves only those paths of the API that the benchmark uses, and validates nothing. What is written is sent to all
 // watchers; what is read has been prepared.
@@ -27,7 +27,7 @@ import (
 // Options of a server.
 type Options struct {
 	Listen string
-	// Data is the directory for etcd and the keys.
+	// Data is the directory for the log and the keys.
 	Data string
 	// Pods is the number of pods in a list.
 	Pods int
@@ -195,7 +195,7 @@ func (s *server) put(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	if s.puts == nil {
 		var err error
-		if s.puts, err = openPuts(r.Context(), filepath.Join(s.o.Data, "etcd")); err != nil {
+		if s.puts, err = openPuts(filepath.Join(s.o.Data, "journal")); err != nil {
 			s.mu.Unlock()
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return

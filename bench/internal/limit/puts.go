@@ -10,10 +10,10 @@ import (
 
 	"github.com/millrace/millrace/bench/internal/stats"
 	"github.com/millrace/millrace/internal/server/store"
-	"github.com/millrace/millrace/internal/server/store/etcd"
+	"github.com/millrace/millrace/internal/server/store/journal"
 )
 
-// PutOrder describes what is written into etcd.
+// PutOrder describes what is written into the log.
 type PutOrder struct {
 	Workers int
 	Bytes   int
@@ -29,14 +29,14 @@ type PutResult struct {
 	P50, P99 time.Duration
 }
 
-// puts is an etcd in this process. It syncs writes to disk as usual.
+// puts is the log of a cluster on one machine, without a server. It syncs writes to disk as usual.
 type puts struct {
-	store *etcd.Store
+	store *journal.Store
 	runs  atomic.Int64
 }
 
-func openPuts(ctx context.Context, dir string) (*puts, error) {
-	s, err := etcd.Embed(ctx, etcd.EmbedOptions{Dir: dir})
+func openPuts(dir string) (*puts, error) {
+	s, err := journal.Open(journal.Options{Dir: dir})
 	if err != nil {
 		return nil, err
 	}

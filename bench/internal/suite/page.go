@@ -49,7 +49,7 @@ On %s, %s/%s with %d processors, %s. Repeat it on yours: the ratios hold elsewhe
 - All have TLS, a client certificate of an administrator who belongs to ` + "`system:masters`" + `, RBAC (the limit checks the certificate
   alone), and a log that is synced to the same disk before a write is acknowledged. They get the same requests over the same
   connections.
-- *limit* is what a Go program can do at all: an etcd that is called in process, and an HTTP/2 server that sends bytes that
+- *limit* is what a Go program can do at all: the log that is called in process, and an HTTP/2 server that sends bytes that
   are ready. It decides nothing and encodes nothing.
 - Every watcher checks that it has seen each event once and in order; what it has not is *lost*. The objects of a fan-out are
   as alike as pods of one deployment, but where a case says "unlike".

@@ -178,7 +178,7 @@ func (b *Bench) sendSample(ctx context.Context) error {
 	return err
 }
 
-// puts measures writes of the limit into its etcd, without a network.
+// puts measures writes of the limit into its log, without a server.
 func puts(size int, update bool) runFunc {
 	return func(ctx context.Context, b *Bench) error {
 		c, err := b.Server.Dial(ctx)
@@ -198,7 +198,7 @@ func puts(size int, update bool) runFunc {
 			}
 			return r, json.Unmarshal(answer, &r)
 		}
-		// The first call starts etcd.
+		// The first call opens the log.
 		if _, err := order(limit.PutOrder{Workers: 1, Bytes: size, For: time.Millisecond}); err != nil {
 			return err
 		}

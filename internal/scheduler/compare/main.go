@@ -1,10 +1,10 @@
 // Command compare lets kube-scheduler and this project's scheduler place the same pods on the same nodes of one API
 // server, one after the other. It prints the rate, the CPU time and how evenly the pods are distributed.
 //
-//	compare --millrace PATH [--kube-scheduler PATH] [--server memory|etcd | --kubeconfig FILE]
+//	compare --millrace PATH [--kube-scheduler PATH] [--server memory|disk | --kubeconfig FILE]
 //	        [--nodes 1000,5000] [--pods 5000] [--kinds plain,spread,service,apart,volume,preempt] [--runs 1] [--binder 128] [--timeout 5m]
 //
-// The server is one of this project, in memory or with an embedded etcd, unless a kubeconfig names another.
+// The server is one of this project, in memory or with its log on the disk, unless a kubeconfig names another.
 // kube-scheduler waits for all kinds that it watches. If the server has no resource.k8s.io, kube-scheduler is started
 // with that disabled, which not every version supports.
 //

@@ -24,7 +24,7 @@ type options struct {
 func parse() (o options, err error) {
 	var nodes, kinds string
 	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "how to reach an API server that is there already")
-	flag.StringVar(&o.server, "server", "", "start an API server of this project that keeps things in memory or in an etcd")
+	flag.StringVar(&o.server, "server", "", "start an API server of this project that keeps things in memory or on the disk")
 	flag.StringVar(&o.millrace, "millrace", "millrace", "the command of this project")
 	flag.StringVar(&o.kubeScheduler, "kube-scheduler", assets("kube-scheduler"), "the other scheduler; none: it does not take part")
 	flag.StringVar(&nodes, "nodes", "1000,5000", "numbers of nodes")
@@ -37,8 +37,8 @@ func parse() (o options, err error) {
 	if (o.kubeconfig == "") == (o.server == "") {
 		return o, errors.New("either --kubeconfig or --server must say which API server")
 	}
-	if o.server != "" && o.server != "memory" && o.server != "etcd" {
-		return o, fmt.Errorf("--server %s is neither memory nor etcd", o.server)
+	if o.server != "" && o.server != "memory" && o.server != "disk" {
+		return o, fmt.Errorf("--server %s is neither memory nor disk", o.server)
 	}
 	for text := range strings.SplitSeq(nodes, ",") {
 		n, err := strconv.Atoi(text)

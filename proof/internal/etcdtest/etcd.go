@@ -2,49 +2,19 @@
 package etcdtest
 
 import (
-	"net"
 	"net/url"
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/server/v3/embed"
-	"go.uber.org/zap"
-
 	"github.com/millrace/millrace"
+	"github.com/millrace/millrace/internal/server/store/etcd/etcdtest"
 	"github.com/millrace/millrace/proof/internal/network"
 )
 
 // Start starts an etcd with one member, and returns its URL. It ends with the test.
 func Start(t testing.TB) string {
 	t.Helper()
-	config := embed.NewConfig()
-	client, peer := free(t), free(t)
-	config.Dir = t.TempDir()
-	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
-	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
-	config.InitialCluster = config.InitialClusterFromName(config.Name)
-	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
-	config.UnsafeNoFsync = true
-	etcd, err := embed.StartEtcd(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	<-etcd.Server.ReadyNotify()
-	t.Cleanup(func() {
-		etcd.Server.HardStop()
-		etcd.Close()
-	})
-	return client.String()
-}
-
-func free(t testing.TB) url.URL {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return url.URL{Scheme: "http", Host: l.Addr().String()}
+	return etcdtest.Start(t, etcdtest.Options{}).URL
 }
 
 // Late returns the URL of a way to an etcd on which all answers and events arrive late.

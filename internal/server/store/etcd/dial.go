@@ -14,7 +14,6 @@ import (
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 
 	"github.com/millrace/millrace/internal/server/store"
 )
@@ -55,8 +54,8 @@ func Dial(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("etcd at %s: %w", strings.Join(o.Endpoints, ", "), err)
 	}
-	s := newStore(newRemote(client, o), o.Prefix, o.Logger, nil)
-	if err := s.reach(ctx, o); err != nil {
+	s := newStore(newRemote(client, o), o.Prefix)
+	if err := o.reach(ctx, s.ask); err != nil {
 		return nil, errors.Join(fmt.Errorf("etcd at %s cannot be reached: %w", strings.Join(o.Endpoints, ", "), err), s.Close())
 	}
 	return s, nil
@@ -71,7 +70,7 @@ func connect(o Options) (*clientv3.Client, error) {
 		DialTimeout:          o.DialTimeout,
 		DialKeepAliveTime:    o.KeepAlive,
 		DialKeepAliveTimeout: o.KeepAlive / 3,
-		Logger:               newZap(&bridge{log: o.Logger}, func(error) {}, zap.IncreaseLevel(zap.ErrorLevel)),
+		Logger:               newZap(o.Logger),
 	}
 	if secure(o) {
 		config, err := o.tls().ClientConfig()
@@ -109,14 +108,14 @@ const (
 )
 
 // reach repeats ask until the cluster answers.
-func (s *Store) reach(ctx context.Context, o Options) error {
+func (o Options) reach(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.DialTimeout, fmt.Errorf("no answer within %v: %w", o.DialTimeout, store.ErrUnavailable))
 	defer cancel()
 	until, _ := ctx.Deadline()
 	var last error
 	var said time.Time
 	for {
-		err := s.ask(ctx)
+		err := attempt(ctx, ask)
 		if err == nil {
 			return nil
 		}
@@ -137,10 +136,14 @@ func (s *Store) reach(ctx context.Context, o Options) error {
 
 // ask sends a request that every etcd can answer.
 func (s *Store) ask(ctx context.Context) error {
+	_, err := s.cluster.revision(ctx)
+	return err
+}
+
+func attempt(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
-	_, err := s.engine.revision(ctx)
-	return err
+	return ask(ctx)
 }
 
 // reason finds out why the servers do not answer. The etcd client does not say why it has no connection, so each

@@ -6,66 +6,19 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"go.etcd.io/etcd/server/v3/embed"
-	"go.uber.org/zap"
-
 	"github.com/millrace/millrace/internal/server/store"
+	"github.com/millrace/millrace/internal/server/store/etcd/etcdtest"
 	"github.com/millrace/millrace/internal/server/store/storetest"
 )
 
-// cluster is an etcd with a socket, outside of the store.
-type cluster struct {
-	dir      string // a short path, because it holds sockets
-	endpoint string
-	etcd     *embed.Etcd
-}
-
-func startCluster(t testing.TB) *cluster {
+func dial(t testing.TB, server *etcdtest.Server, prefix string) *Store {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "etcd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &cluster{dir: dir}
-	c.start(t)
-	t.Cleanup(func() {
-		c.etcd.Close()
-		os.RemoveAll(dir)
-	})
-	return c
-}
-
-func (c *cluster) start(t testing.TB) {
-	t.Helper()
-	socket := func(name string) []url.URL {
-		return []url.URL{{Scheme: "unix", Path: filepath.Join(c.dir, name)}}
-	}
-	cfg := embed.NewConfig()
-	cfg.Dir = filepath.Join(c.dir, "data")
-	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = socket("client"), socket("client")
-	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = socket("peer"), socket("peer")
-	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
-	cfg.TickMs, cfg.ElectionMs = 10, 50
-	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
-	var err error
-	if c.etcd, err = embed.StartEtcd(cfg); err != nil {
-		t.Fatal(err)
-	}
-	<-c.etcd.Server.ReadyNotify()
-	c.endpoint = "unix://" + filepath.Join(c.dir, "client")
-}
-
-func (c *cluster) dial(t testing.TB, prefix string) *Store {
-	t.Helper()
-	s, err := Dial(t.Context(), Options{Endpoints: []string{c.endpoint}, Prefix: prefix})
+	s, err := Dial(t.Context(), Options{Endpoints: []string{server.URL}, Prefix: prefix})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,13 +27,13 @@ func (c *cluster) dial(t testing.TB, prefix string) *Store {
 
 func TestEtcdClusterKeepsTheGuaranteesOfAStore(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t *testing.T) store.Store { return startCluster(t).dial(t, "") })
+	storetest.Run(t, func(t *testing.T) store.Store { return dial(t, etcdtest.Start(t, etcdtest.Options{}), "") })
 }
 
 func TestPrefixKeepsStoresInOneClusterApart(t *testing.T) {
 	t.Parallel()
-	c := startCluster(t)
-	one, two := c.dial(t, "/one"), c.dial(t, "/two")
+	c := etcdtest.Start(t, etcdtest.Options{})
+	one, two := dial(t, c, "/one"), dial(t, c, "/two")
 	defer one.Close()
 	defer two.Close()
 	ctx := t.Context()
@@ -125,8 +78,8 @@ func TestClusterThatIsNotThereIsNamed(t *testing.T) {
 
 func TestCallsFailDuringAnOutageAndWatchesContinueAfterIt(t *testing.T) {
 	t.Parallel()
-	c := startCluster(t)
-	s := c.dial(t, "")
+	c := etcdtest.Start(t, etcdtest.Options{})
+	s := dial(t, c, "")
 	defer s.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -152,8 +105,7 @@ func TestCallsFailDuringAnOutageAndWatchesContinueAfterIt(t *testing.T) {
 		t.Errorf("event is %v", e)
 	}
 
-	c.etcd.Server.HardStop() // otherwise Close would wait for the watch
-	c.etcd.Close()
+	c.Stop()
 	if _, err := s.Update(ctx, "/a", []byte("2"), rev, 0); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("update without a cluster: %v", err)
 	}
@@ -163,7 +115,7 @@ func TestCallsFailDuringAnOutageAndWatchesContinueAfterIt(t *testing.T) {
 		t.Errorf("get without a cluster: %v", err)
 	}
 
-	c.start(t)
+	c.Restart(t)
 	second := retry(ctx, t, func() (store.Revision, error) { return s.Update(ctx, "/a", []byte("2"), rev, 0) })
 	select {
 	case e := <-events:
@@ -222,27 +174,17 @@ func TestDialLogsAtOnceThatNoServerAnswers(t *testing.T) {
 	}
 }
 
-// silent is an engine that does not answer.
-type silent struct{ engine }
-
-func (silent) revision(ctx context.Context) (int64, error) {
-	<-ctx.Done()
-	return 0, ctx.Err()
-}
-
-func (silent) close() error { return nil }
-
 func TestDialLogsAgainAndAgainWhyNoServerAnswersAndThenEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said bytes.Buffer
 		o := Options{Endpoints: []string{"unix:///nowhere/etcd"}, DialTimeout: time.Minute, Logger: slog.New(slog.NewTextHandler(&said, nil))}
-		s := newStore(silent{}, "", o.Logger, nil)
-		began := time.Now()
-		if err := s.reach(t.Context(), o); !errors.Is(err, store.ErrUnavailable) || time.Since(began) != time.Minute {
-			t.Errorf("after %v: %v", time.Since(began), err)
+		silent := func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
 		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
+		began := time.Now()
+		if err := o.reach(t.Context(), silent); !errors.Is(err, store.ErrUnavailable) || time.Since(began) != time.Minute {
+			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
 		if len(lines) < 9 || len(lines) > 12 {

@@ -8,9 +8,6 @@ import (
 
 	"github.com/millrace/millrace/internal/server/store"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	servererrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
-	serverlease "go.etcd.io/etcd/server/v3/lease"
-	"go.etcd.io/etcd/server/v3/storage/mvcc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -28,7 +25,7 @@ func (s *Store) explain(ctx context.Context, err error) error {
 	}
 }
 
-// errors that are already those of package store, because the engine knew the reason better than etcd
+// errors that are already those of package store
 var known = []error{store.ErrNoSpace, store.ErrUnavailable, store.ErrClosed, store.ErrFuture, store.ErrCompacted, store.ErrTooLarge}
 
 func meaning(err error) error {
@@ -37,23 +34,15 @@ func meaning(err error) error {
 			return err
 		}
 	}
-	is := func(targets ...error) bool {
-		for _, target := range targets {
-			if errors.Is(err, target) {
-				return true
-			}
-		}
-		return false
-	}
 	err = rpctypes.Error(err)
 	switch {
-	case is(mvcc.ErrCompacted, rpctypes.ErrCompacted):
+	case errors.Is(err, rpctypes.ErrCompacted):
 		return store.ErrCompacted
-	case is(mvcc.ErrFutureRev, rpctypes.ErrFutureRev):
+	case errors.Is(err, rpctypes.ErrFutureRev):
 		return store.ErrFuture
-	case is(servererrors.ErrNoSpace, rpctypes.ErrNoSpace):
+	case errors.Is(err, rpctypes.ErrNoSpace):
 		return store.ErrNoSpace
-	case is(servererrors.ErrRequestTooLarge, rpctypes.ErrRequestTooLarge), largerThanMax(err):
+	case errors.Is(err, rpctypes.ErrRequestTooLarge), largerThanMax(err):
 		return store.ErrTooLarge
 	}
 	return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
@@ -73,5 +62,5 @@ func code(err error) codes.Code {
 }
 
 func leaseGone(err error) bool {
-	return errors.Is(err, serverlease.ErrLeaseNotFound) || errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound)
+	return errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound)
 }

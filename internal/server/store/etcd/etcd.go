@@ -1,11 +1,7 @@
-// Package etcd stores bytes in etcd: in an etcd that runs inside this process (Embed), or in a cluster (Dial).
+// Package etcd stores bytes in an etcd cluster, which it reaches through the network (Dial).
 //
-// Both give every guarantee of package store; the conformance suite runs over both. Keys and values are stored
-// unchanged, so that etcd's own tools can read them.
-//
-// The embedded etcd uses no port. It is a cluster of one member that is called directly: reads go to its key-value
-// tree, writes to its log, which is synced to disk before a write is acknowledged. Nobody else can write to it, so its
-// own tree is always the newest state, and a linearizable read needs no quorum.
+// It gives every guarantee of package store. Keys and values are stored unchanged, so that etcd's own tools can read
+// them. No etcd server is part of it: package etcdfile reads the files of one, etcdtest runs one in tests.
 //
 // A caller may not assume that a write that failed with ErrUnavailable or with a context's error had no effect.
 package etcd
@@ -13,31 +9,13 @@ package etcd
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/millrace/millrace/internal/server/store"
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
-
-// engine is what differs between an embedded etcd and a cluster. It takes etcd's requests and returns etcd's errors.
-type engine interface {
-	txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error)
-	// get returns nil for a key that does not exist.
-	get(ctx context.Context, key string, stale bool) (*mvccpb.KeyValue, error)
-	list(ctx context.Context, q query) (answer, error)
-	revision(ctx context.Context) (int64, error)
-	compact(ctx context.Context, rev int64) error
-	size(ctx context.Context) (int64, error)
-	grant(ctx context.Context, seconds int64) (lease int64, err error)
-	writable() error
-	// watch delivers changes until ctx ends or the watch is lost.
-	watch(ctx context.Context, w *watcher) error
-	close() error
-}
 
 // query asks for the keys from start (inclusive) to end (exclusive).
 type query struct {
@@ -56,10 +34,9 @@ type answer struct {
 
 // Store is a store.Store in etcd.
 type Store struct {
-	engine engine
-	root   string // prefix of every key
-	log    *slog.Logger
-	leases leases
+	cluster *remote
+	root    string // prefix of every key
+	leases  leases
 
 	// background counts the goroutines that Close waits for.
 	background sync.WaitGroup
@@ -72,12 +49,8 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-func newStore(e engine, root string, log *slog.Logger, look func() int64) *Store {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	s := &Store{engine: e, root: root, log: log, leases: newLeases(), closed: make(chan struct{})}
-	s.progress.look = look
+func newStore(cluster *remote, root string) *Store {
+	s := &Store{cluster: cluster, root: root, leases: newLeases(), closed: make(chan struct{})}
 	s.progress.poke = make(chan struct{}, 1)
 	s.background.Go(s.followProgress)
 	return s
@@ -88,7 +61,7 @@ func (s *Store) Revision(ctx context.Context) (store.Revision, error) {
 	if err := s.checkUsable(ctx); err != nil {
 		return 0, fmt.Errorf("revision: %w", err)
 	}
-	rev, err := s.engine.revision(ctx)
+	rev, err := s.cluster.revision(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("revision: %w", s.explain(ctx, err))
 	}
@@ -101,7 +74,7 @@ func (s *Store) Compact(ctx context.Context, rev store.Revision) error {
 	if err := s.checkUsable(ctx); err != nil {
 		return fmt.Errorf("compact at %d: %w", rev, err)
 	}
-	if err := s.engine.compact(ctx, int64(rev)); err != nil {
+	if err := s.cluster.compact(ctx, int64(rev)); err != nil {
 		return fmt.Errorf("compact at %d: %w", rev, s.explain(ctx, err))
 	}
 	return nil
@@ -112,7 +85,7 @@ func (s *Store) Size(ctx context.Context) (int64, error) {
 	if err := s.checkUsable(ctx); err != nil {
 		return 0, fmt.Errorf("size: %w", err)
 	}
-	size, err := s.engine.size(ctx)
+	size, err := s.cluster.size(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("size: %w", s.explain(ctx, err))
 	}
@@ -124,14 +97,14 @@ func (s *Store) Writable() error {
 	if err := s.checkUsable(context.Background()); err != nil {
 		return err
 	}
-	return s.engine.writable()
+	return s.cluster.writable()
 }
 
 // Close implements store.Store. It waits for everything that the store runs.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		close(s.closed)
-		s.closeErr = s.engine.close()
+		s.closeErr = s.cluster.close()
 		s.background.Wait()
 	})
 	return s.closeErr
@@ -152,9 +125,6 @@ func (s *Store) checkUsable(ctx context.Context) error {
 type progress struct {
 	newest atomic.Int64
 	poke   chan struct{}
-	// look returns the newest revision if that costs nothing, or is nil. It finds revisions that no caller made, such
-	// as an expired lease.
-	look func() int64
 
 	mu       sync.Mutex
 	watchers map[*watcher]struct{} // guarded by mu
@@ -220,18 +190,9 @@ func (p *progress) ask() (lagging bool) {
 func (s *Store) followProgress() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	var look <-chan time.Time
-	if s.progress.look != nil {
-		ticker := time.NewTicker(time.Second)
-		defer ticker.Stop()
-		look = ticker.C
-	}
 	for {
 		select {
 		case <-s.progress.poke:
-		case <-look:
-			s.progress.noteRevision(s.progress.look())
-			continue
 		case <-s.closed:
 			return
 		}

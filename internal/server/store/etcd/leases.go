@@ -53,7 +53,7 @@ func (s *Store) lease(ctx context.Context, ttl time.Duration) (*lease, error) {
 			return nil, err
 		}
 		window := min(ttl/windowPart, maxWindow)
-		id, err := s.engine.grant(ctx, int64((ttl+window+time.Second-1)/time.Second))
+		id, err := s.cluster.grant(ctx, int64((ttl+window+time.Second-1)/time.Second))
 		if err != nil {
 			return nil, fmt.Errorf("lease: %w", s.explain(ctx, err))
 		}

@@ -6,11 +6,8 @@ import (
 	"testing"
 )
 
-// These tests mostly wait: for disks, leases and etcd's resynchronisation.
+// These tests mostly wait: for leases and etcd's resynchronisation.
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(crashDir); dir != "" {
-		writeUntilKilled(dir, os.Getenv(crashPrefix))
-	}
 	flag.Parse()
 	if err := flag.Set("test.parallel", "16"); err != nil {
 		panic(err)

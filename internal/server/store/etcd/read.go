@@ -13,7 +13,7 @@ func (s *Store) Get(ctx context.Context, key string, o store.GetOptions) (store.
 	if err := s.checkUsable(ctx); err != nil {
 		return store.Entry{}, fmt.Errorf("get %s: %w", key, err)
 	}
-	kv, err := s.engine.get(ctx, s.root+key, o.Stale)
+	kv, err := s.cluster.get(ctx, s.root+key, o.Stale)
 	if err != nil {
 		return store.Entry{}, fmt.Errorf("get %s: %w", key, s.explain(ctx, err))
 	}
@@ -51,7 +51,7 @@ func (s *Store) list(ctx context.Context, prefix string, o store.ListOptions) (s
 	if beyond { // etcd refuses an empty range; the query still returns the revision and its errors
 		q.start, q.end, q.limit = []byte{0}, []byte{1}, 1
 	}
-	a, err := s.engine.list(ctx, q)
+	a, err := s.cluster.list(ctx, q)
 	if err != nil {
 		return store.Page{}, s.explain(ctx, err)
 	}

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// remote is an etcd cluster.
+// remote is an etcd cluster. It takes etcd's requests and returns etcd's errors.
 type remote struct {
 	client  *clientv3.Client
 	kv      pb.KVClient
@@ -77,6 +77,7 @@ func (r *remote) writable() error {
 	return nil
 }
 
+// get returns nil for a key that does not exist.
 func (r *remote) get(ctx context.Context, key string, stale bool) (*mvccpb.KeyValue, error) {
 	ctx, cancel := r.within(ctx)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 // A batch takes the events that have already arrived, up to this number.
 const remoteBatch = 5000
 
-// watch opens a client of its own, so that a request for progress concerns this watch only. When a connection or a
+// watch delivers changes until ctx ends or the watch is lost. It opens a client of its own, so that a request for progress concerns this watch only. When a connection or a
 // leader is lost, the client continues where it was.
 func (r *remote) watch(ctx context.Context, w *watcher) error {
 	from, err := r.start(ctx, w.after)

@@ -9,7 +9,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// watcher is one watch, as the engine sees it.
+// watcher is one watch, as the cluster sees it.
 type watcher struct {
 	prefix []byte
 	after  int64 // zero means from now
@@ -17,7 +17,7 @@ type watcher struct {
 	sink   func(store.Batch) error
 	sunk   error // the error that sink returned
 
-	// request asks etcd to report how far the watch is, without waiting for the answer. The engine sets it and then
+	// request asks etcd to report how far the watch is, without waiting for the answer. The cluster sets it and then
 	// calls placed.
 	request func()
 	placed  func()
@@ -39,7 +39,7 @@ func (s *Store) watch(ctx context.Context, w *watcher) error {
 	defer s.progress.remove(w)
 	w.placed = func() { s.progress.add(w) }
 	w.reached.Store(w.after)
-	err := s.engine.watch(inner, w)
+	err := s.cluster.watch(inner, w)
 	if w.sunk != nil {
 		return w.sunk
 	}

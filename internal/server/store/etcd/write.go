@@ -99,7 +99,7 @@ func (s *Store) write(ctx context.Context, txn *pb.TxnRequest) (*pb.TxnResponse,
 	if err := s.checkUsable(ctx); err != nil {
 		return nil, err
 	}
-	r, err := s.engine.txn(ctx, txn)
+	r, err := s.cluster.txn(ctx, txn)
 	if leaseGone(err) {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (s *Store) expectNothing(ctx context.Context, key string) error {
 	if err := s.checkUsable(ctx); err != nil {
 		return err
 	}
-	kv, err := s.engine.get(ctx, s.root+key, false)
+	kv, err := s.cluster.get(ctx, s.root+key, false)
 	if err != nil {
 		return s.explain(ctx, err)
 	}
