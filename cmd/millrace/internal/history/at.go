@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -71,11 +70,7 @@ func findMoment(ctx context.Context, f *genericclioptions.ConfigFlags, when stri
 	var told struct {
 		Revision string `json:"revision"`
 	}
-	b, err := client.Get().AbsPath("/at/" + url.PathEscape(when)).Do(ctx).Raw()
-	if err == nil {
-		err = json.Unmarshal(b, &told)
-	}
-	if err != nil {
+	if err := read(ctx, client.Get().AbsPath("/at/"+url.PathEscape(when)), &told); err != nil {
 		return nil, fmt.Errorf("ask %s for the moment %s: %w", config.Host, when, err)
 	}
 	return &moment{flags: f, revision: told.Revision, server: strings.TrimSuffix(config.Host, "/") + "/at/" + told.Revision}, nil

@@ -134,7 +134,16 @@ func (t *target) get(ctx context.Context, path string, query url.Values, into an
 	for name, values := range query {
 		r = r.Param(name, values[0])
 	}
-	b, err := r.Do(ctx).Raw()
+	return read(ctx, r, into)
+}
+
+// read sends a request, and reads its answer. The error is what the server says.
+func read(ctx context.Context, r *rest.Request, into any) error {
+	answer := r.Do(ctx)
+	if err := answer.Error(); err != nil { // Raw has an error without the server's words
+		return err
+	}
+	b, err := answer.Raw()
 	if err != nil {
 		return err
 	}

@@ -6,8 +6,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"sort"
-	"strings"
 
 	"github.com/millrace/millrace/internal/server/store"
 	"github.com/millrace/millrace/internal/server/store/memory"
@@ -31,31 +29,12 @@ func (a *archive) first() store.Revision { return a.changes[0].revision }
 
 // place returns where the change of a revision is.
 func (a *archive) place(rev store.Revision) memory.Place {
-	e := &a.changes[a.record(rev)]
-	return e.place(a.source, int(rev-e.revision))
-}
-
-// record returns which record has the change of a revision.
-func (a *archive) record(rev store.Revision) int {
-	return sort.Search(len(a.changes), func(i int) bool { return a.changes[i].revision > rev }) - 1
+	return a.contents.place(a.source, int(rev-a.first()))
 }
 
 // find calls visit for the keys with a prefix, in order, and their changes, which are valid until it returns.
 func (a *archive) find(c *codec, prefix string, visit func(key string, changes []indexed)) error {
-	for _, e := range withPrefix(a.keys, prefix) {
-		content, err := c.indexAt(a.source, e.offset, e.length)
-		if err == nil {
-			for key, changes := range readKeys(content, &err) {
-				if strings.HasPrefix(key, prefix) {
-					visit(key, changes)
-				}
-			}
-		}
-		if err != nil {
-			return fmt.Errorf("%s, index at byte %d: %w", a.name, e.offset, err)
-		}
-	}
-	return nil
+	return a.findKeys(c, a.source, prefix, func(_ int, key string, changes []indexed) { visit(key, changes) })
 }
 
 // openArchive opens the archive that begins with a revision.
@@ -184,24 +163,14 @@ func (w *archiver) end() error {
 	if err := w.flush(); err != nil {
 		return err
 	}
-	var b []byte
-	first, before := "", ""
+	index := indexWriter{to: w.recordWriter}
 	for _, key := range slices.Sorted(maps.Keys(w.keys)) {
-		if len(b) == 0 {
-			first, before = key, ""
-		}
-		b = appendKey(b, before, key, w.keys[key])
-		if before = key; len(b) >= indexRecordBytes {
-			if err := w.index(first, b); err != nil {
-				return err
-			}
-			b = b[:0]
-		}
-	}
-	if len(b) > 0 {
-		if err := w.index(first, b); err != nil {
+		if err := index.add(key, w.keys[key]); err != nil {
 			return err
 		}
+	}
+	if err := index.flush(); err != nil {
+		return err
 	}
 	return w.recordWriter.end(w.last)
 }

@@ -110,6 +110,51 @@ func FuzzReadingSnapshots(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) { startWith(t, fileName(12, snapshotSuffix), resum(b)) })
 }
 
+// writtenArchive makes an archive.
+func writtenArchive(f *testing.F) []byte {
+	d := newSimDisk(rand.New(rand.NewPCG(1, 1)))
+	s, err := open(Options{SegmentBytes: 1, History: Everything}, d, io.NopCloser(nil))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for i := range 200 {
+		w := newWrite(string(rune('a' + i%20)))
+		w.Value, w.note, w.check = make([]byte, i), []byte("note"), func() error { return nil }
+		if err := s.enqueue(w); err != nil {
+			f.Fatal(err)
+		}
+		s.commitWaiting()
+	}
+	if err := s.snapshot(context.Background()); err != nil {
+		f.Fatal(err)
+	}
+	content := d.present[fileName(2, archiveSuffix)].present
+	if err := s.Close(); err != nil {
+		f.Fatal(err)
+	}
+	return content
+}
+
+// Whatever an archive holds, reading the past fails or does not, and the store works.
+func FuzzReadingArchives(f *testing.F) {
+	f.Add(writtenArchive(f), int64(7))
+	f.Fuzz(func(t *testing.T, b []byte, rev int64) {
+		d := newSimDisk(rand.New(rand.NewPCG(1, 1)))
+		made, _ := d.create(fileName(2, archiveSuffix))
+		made.(*simFile).present = resum(b)
+		s, err := open(Options{History: Everything}, d, io.NopCloser(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = s.viewPast(t.Context(), "", store.Revision(rev))
+		_, _ = s.findChanges(store.ChangeQuery{Below: true})
+		_, _ = s.Changes(t.Context(), store.ChangeQuery{Key: "a"})
+		_, _ = s.revisionAt(rev)
+		_, _ = s.batchAfter(t.Context(), "", store.Revision(rev), 1000)
+		_ = s.Close()
+	})
+}
+
 // resum makes the sums of the first records right, so that wrong ones do not hide the rest.
 func resum(b []byte) []byte {
 	b = append([]byte(nil), b...)

@@ -4,25 +4,29 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"sort"
 	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/server/store"
+	"github.com/millrace/millrace/internal/server/store/memory"
 )
 
 // Snapshots and archives end with a list of their contents, and a trailer that says where it is. So a
 // reader of the past reads only the records that it needs.
 //
-// An archive also has an index of its keys: for each key, in their order, the revisions of its changes. The index is in
-// records of its own, which the contents list by their first keys.
+// Both have an index of their keys: for each key, in order, the revisions of its changes. The index is in records of its
+// own, which the contents list by their first keys. In an archive, where revisions are dense, a revision tells where a
+// change is; in a snapshot, whose changes are in the order of their keys, the number of the key does.
 
 // extent is where a record is, and what its first change is.
 type extent struct {
 	offset   int64
 	length   int
 	revision store.Revision
+	number   int // of the first change, or of the first key of a record of the index
 	time     time.Time
 	key      string
 }
@@ -44,6 +48,7 @@ func (d *contents) append(b []byte) []byte {
 			b = binary.AppendUvarint(b, uint64(e.offset))
 			b = binary.AppendUvarint(b, uint64(e.length))
 			b = binary.AppendUvarint(b, uint64(e.revision))
+			b = binary.AppendUvarint(b, uint64(e.number))
 			b = binary.AppendVarint(b, milliseconds(e.time))
 			b = appendBytes(b, e.key)
 		}
@@ -58,6 +63,7 @@ func parseContents(b []byte, limit int64) (d contents, err error) {
 	for _, list := range []*[]extent{&d.changes, &d.keys} {
 		for range r.uvarint(uint64(len(r.b))) {
 			e := extent{offset: int64(r.uvarint(uint64(limit))), length: int(r.uvarint(maxBodyBytes + headerBytes)), revision: r.revision()}
+			e.number = int(r.uvarint(math.MaxInt64))
 			e.time, e.key = timeAt(r.varint()), string(r.bytes())
 			if e.offset+int64(e.length) > limit {
 				r.fail()
@@ -68,7 +74,7 @@ func parseContents(b []byte, limit int64) (d contents, err error) {
 			*list = append(*list, e)
 		}
 	}
-	if r.err == nil && len(r.b) > 0 {
+	if r.err == nil && (len(r.b) > 0 || len(d.changes) == 0) {
 		r.fail()
 	}
 	return d, r.err
@@ -116,6 +122,33 @@ func (c *codec) indexAt(s *source, at int64, length int) ([]byte, error) {
 	return content, err
 }
 
+// findKeys calls visit for the keys with a prefix, in order, with their numbers and their changes, which are valid until
+// it returns.
+func (d *contents) findKeys(c *codec, s *source, prefix string, visit func(number int, key string, changes []indexed)) error {
+	for _, e := range withPrefix(d.keys, prefix) {
+		content, err := c.indexAt(s, e.offset, e.length)
+		if err == nil {
+			number := e.number
+			for key, changes := range readKeys(content, &err) {
+				if strings.HasPrefix(key, prefix) {
+					visit(number, key, changes)
+				}
+				number++
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("%s, index at byte %d: %w", s.name, e.offset, err)
+		}
+	}
+	return nil
+}
+
+// place returns where the change with a number is.
+func (d *contents) place(s *source, number int) memory.Place {
+	i := sort.Search(len(d.changes), func(i int) bool { return d.changes[i].number > number }) - 1
+	return d.changes[max(i, 0)].place(s, number-d.changes[max(i, 0)].number)
+}
+
 // indexed is a change as an index has it.
 type indexed struct {
 	revision store.Revision
@@ -156,6 +189,9 @@ func readKeys(b []byte, failed *error) iter.Seq2[string, []indexed] {
 				last += store.Revision(n >> 1)
 				changes = append(changes, indexed{last, n&1 != 0})
 			}
+			if len(changes) == 0 {
+				r.fail()
+			}
 			if *failed = r.err; r.err != nil || !yield(key, changes) {
 				return
 			}
@@ -169,4 +205,34 @@ func withPrefix(all []extent, prefix string) []extent {
 	first := sort.Search(len(all), func(i int) bool { return all[i].key > prefix })
 	end := sort.Search(len(all), func(i int) bool { return all[i].key > prefix && !strings.HasPrefix(all[i].key, prefix) })
 	return all[max(first-1, 0):end]
+}
+
+// indexWriter collects the keys of an index, in their order.
+type indexWriter struct {
+	to            *recordWriter
+	content       []byte
+	first, before string
+	keys, begun   int // the number of keys, and of those before content
+}
+
+func (w *indexWriter) add(key string, changes []indexed) error {
+	if len(w.content) == 0 {
+		w.first, w.before, w.begun = key, "", w.keys
+	}
+	w.content = appendKey(w.content, w.before, key, changes)
+	w.before = key
+	if w.keys++; len(w.content) < indexRecordBytes {
+		return nil
+	}
+	return w.flush()
+}
+
+// flush writes what was collected.
+func (w *indexWriter) flush() error {
+	if len(w.content) == 0 {
+		return nil
+	}
+	err := w.to.index(w.first, w.begun, w.content)
+	w.content = w.content[:0]
+	return err
 }

@@ -69,11 +69,11 @@ func (p *past) beginsLocked() store.Revision {
 	return p.base
 }
 
-// begin says which revision the store begins with, if it has no changes after it.
+// begin says which revision the store begins with. What does not lead there, without a gap, is not its past.
 func (p *past) begin(rev store.Revision) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.reachedLocked() < rev {
+	if p.reachedLocked() != rev {
 		p.archives, p.recent, p.base = nil, nil, rev
 	}
 }

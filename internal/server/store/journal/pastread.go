@@ -153,20 +153,11 @@ func (s *Store) viewPast(ctx context.Context, prefix string, rev store.Revision)
 
 // addUnchanged adds the entries of a snapshot that were not changed after it.
 func (v *pastView) addUnchanged(c *codec, base *snapshotFile, changed map[string]pastEntry) error {
-	for _, e := range withPrefix(base.changes, v.prefix) {
-		all, err := c.readAt(e.place(base.source, 0))
-		if err != nil {
-			return err
+	return base.findKeys(c, base.source, v.prefix, func(number int, key string, changes []indexed) {
+		if _, ok := changed[key]; !ok {
+			v.entries = append(v.entries, pastEntry{key: key, rev: changes[0].revision, place: base.place(base.source, number)})
 		}
-		for i := range all {
-			if key := all[i].key; strings.HasPrefix(key, v.prefix) {
-				if _, ok := changed[key]; !ok {
-					v.entries = append(v.entries, pastEntry{key: key, rev: all[i].revision, place: e.place(base.source, i)})
-				}
-			}
-		}
-	}
-	return nil
+	})
 }
 
 // recordAfter returns where the next change after a revision is.
@@ -176,6 +167,8 @@ func (p *past) recordAfter(rev store.Revision) (memory.Place, error) {
 	switch begins := p.beginsLocked(); {
 	case rev < begins:
 		return memory.Place{}, fmt.Errorf("oldest is %d: %w", begins, store.ErrCompacted)
+	case rev >= p.reachedLocked():
+		return memory.Place{}, fmt.Errorf("newest is %d: %w", p.reachedLocked(), store.ErrFuture)
 	case rev >= p.base:
 		return p.recent[rev-p.base].place, nil
 	}

@@ -70,8 +70,15 @@ type snapshotWriter struct {
 	expires map[string]time.Time
 	entries []change
 	size    int
+	index   []indexedKey
 	refs    []memory.Ref
 	places  []memory.Place // of refs
+}
+
+// indexedKey is a key and its last change.
+type indexedKey struct {
+	key      string
+	revision store.Revision
 }
 
 func newSnapshotWriter(to *recordWriter) *snapshotWriter {
@@ -88,11 +95,21 @@ func (w *snapshotWriter) end() error {
 	if err := w.flush(true); err != nil {
 		return err
 	}
+	index := indexWriter{to: w.recordWriter}
+	for _, k := range w.index {
+		if err := index.add(k.key, []indexed{{revision: k.revision}}); err != nil {
+			return err
+		}
+	}
+	if err := index.flush(); err != nil {
+		return err
+	}
 	return w.recordWriter.end(w.rev)
 }
 
 func (w *snapshotWriter) add(e store.Entry, ref memory.Ref) error {
 	w.refs = append(w.refs, ref)
+	w.index = append(w.index, indexedKey{e.Key, e.Revision})
 	w.entries = append(w.entries, change{key: e.Key, value: e.Value, revision: e.Revision, expires: w.expires[e.Key]})
 	if w.size += len(e.Key) + len(e.Value); w.size < recordBytes {
 		return nil

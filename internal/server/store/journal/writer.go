@@ -13,6 +13,7 @@ type recordWriter struct {
 	codec    *codec
 	at       int64  // where buffer goes
 	buffer   []byte // records that are not written yet
+	changes  int    // in all records
 	contents contents
 }
 
@@ -49,7 +50,8 @@ func writeFile(dir directory, temporary string, write func(*recordWriter) error)
 
 // record adds a record of changes.
 func (w *recordWriter) record(r record) (extent, error) {
-	e := extent{offset: w.at + int64(len(w.buffer)), revision: r.group}
+	e := extent{offset: w.at + int64(len(w.buffer)), revision: r.group, number: w.changes}
+	w.changes += len(r.changes)
 	if len(r.changes) > 0 {
 		e.revision, e.time, e.key = r.changes[0].revision, r.changes[0].time, r.changes[0].key
 	}
@@ -60,9 +62,9 @@ func (w *recordWriter) record(r record) (extent, error) {
 	return e, w.writeLarge()
 }
 
-// index adds a record of the index of keys, which begins with a key.
-func (w *recordWriter) index(key string, content []byte) error {
-	e := extent{offset: w.at + int64(len(w.buffer)), key: key}
+// index adds a record of the index, which begins with a key, the number of which is given.
+func (w *recordWriter) index(key string, number int, content []byte) error {
+	e := extent{offset: w.at + int64(len(w.buffer)), key: key, number: number}
 	start := len(w.buffer)
 	w.buffer = w.codec.frame(w.buffer, w.source.salt, ofIndex, 1, content)
 	e.length = len(w.buffer) - start
