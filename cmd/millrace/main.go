@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/cmd/millrace/internal/apiserver"
 	"github.com/millrace/millrace/cmd/millrace/internal/assets"
+	"github.com/millrace/millrace/cmd/millrace/internal/backup"
 	"github.com/millrace/millrace/cmd/millrace/internal/controllers"
 	"github.com/millrace/millrace/cmd/millrace/internal/data"
 	"github.com/millrace/millrace/cmd/millrace/internal/faults"
@@ -53,7 +54,8 @@ func root() *cobra.Command {
 	}
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return fmt.Errorf("%w: see %s --help", err, c.CommandPath()) })
 	c.AddCommand(up.Command(), apiserver.Command(), controllers.Command(), scheduler.Command(), kubelet.Command(), network.DNSCommand(), network.ProxyCommand(), network.Command(),
-		faults.Command(), token.Command(), kubeconfig.Command(), data.Command(), history.Command(), history.AtCommand(), history.UndoCommand(), assets.Command(), versionCommand())
+		faults.Command(), token.Command(), kubeconfig.Command(), data.Command(), history.Command(), history.AtCommand(), history.UndoCommand(),
+		backup.Command(), backup.RestoreCommand(), backup.VerifyCommand(), assets.Command(), versionCommand())
 	return c
 }
 

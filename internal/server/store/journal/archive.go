@@ -107,26 +107,13 @@ func (w *archiver) segment(dir directory, first store.Revision) error {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	salt, err := readHead(b)
-	if err != nil {
-		return err
-	}
 	c := newDecoder()
 	defer c.decoder.Close()
-	for at := headBytes; ; {
-		_, changes, spans, err := c.readGroup(b[at:], salt)
-		if errors.Is(err, errEnd) {
-			return nil
-		}
-		if err == nil {
-			err = w.add(changes)
-		}
-		if err != nil {
-			return fmt.Errorf("record at byte %d: %w", at, err)
-		}
-		end := spans[len(spans)-1]
-		at += end.offset + end.length
+	at, err := c.eachGroup(b, w.add)
+	if errors.Is(err, errEnd) {
+		return nil
 	}
+	return fmt.Errorf("record at byte %d: %w", at, err)
 }
 
 func (w *archiver) add(changes []change) error {

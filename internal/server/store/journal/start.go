@@ -125,7 +125,7 @@ func (s *Store) replayGroups(b []byte, from *source, rev *store.Revision, last b
 		group, changes, spans, err := s.codec.readGroup(b[at:], from.salt)
 		if err != nil {
 			rest := b[at : at+written(b[at:])]
-			if last && !s.anyGroupIn(rest, from.salt, *rev+1) || errors.Is(err, errEnd) && len(rest) == 0 {
+			if last && !s.codec.anyGroupIn(rest, from.salt, *rev+1) || errors.Is(err, errEnd) && len(rest) == 0 {
 				return at, nil // nothing follows, or what was cut off while it was written, and never acknowledged
 			}
 			return at, fmt.Errorf("%w, and it was acknowledged", errBroken)
@@ -180,12 +180,12 @@ func (s *Store) take(group store.Revision, changes []change, places []memory.Pla
 
 // anyGroupIn reports whether a whole record of a group after the given one is somewhere. Then the given group, which is
 // broken, was acknowledged.
-func (s *Store) anyGroupIn(b []byte, salt salt, group store.Revision) bool {
+func (c *codec) anyGroupIn(b []byte, salt salt, group store.Revision) bool {
 	for at := range b {
 		if _, _, err := bodyLength(b[at:], salt); err != nil {
 			continue
 		}
-		if r, _, err := s.codec.read(b[at:], salt); err == nil && r.group > group {
+		if r, _, err := c.read(b[at:], salt); err == nil && r.group > group {
 			return true
 		}
 	}
