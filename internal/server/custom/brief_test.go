@@ -2,6 +2,8 @@ package custom
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/json"
 	"slices"
 	"testing"
 
@@ -110,7 +112,7 @@ func TestABriefDefinitionHasAllButItsSchemas(t *testing.T) {
 	}
 }
 
-func TestADefinitionThatIsCutOffIsAnErrorAndOneInJSONStaysWhole(t *testing.T) {
+func TestADefinitionThatIsCutOffIsAnError(t *testing.T) {
 	value, _ := stored(t, "one", "two")
 	for n := len(protobuf.Magic) + 1; n < len(value); n++ {
 		brief, _, err := withoutSchemas(value[:n])
@@ -121,8 +123,23 @@ func TestADefinitionThatIsCutOffIsAnErrorAndOneInJSONStaysWhole(t *testing.T) {
 	if _, _, err := withoutSchemas(value[:len(value)/2]); err == nil {
 		t.Error("half a definition can be read")
 	}
-	text := []byte(`{"kind":"CustomResourceDefinition"}`)
-	if brief, digests, err := withoutSchemas(text); err != nil || digests != nil || !bytes.Equal(brief, text) {
-		t.Errorf("%q, %v, %v", brief, digests, err)
+}
+
+func TestADefinitionInJSONIsBriefToo(t *testing.T) {
+	schema := func(text string) string { return `{"openAPIV3Schema":{"type":"object","description":"` + text + `"}}` }
+	value := `{"kind":"CustomResourceDefinition", "metadata":{"name":"x"},"spec":{"group":"g","validation":` + schema("one") +
+		`,"versions":[{"name":"v1","served":true},{"name":"v2","schema":` + schema("two") + `,"storage":true}]},"status":{}}` + "\n"
+	brief, digests, err := withoutSchemas([]byte(value))
+	const want = `{"kind":"CustomResourceDefinition","metadata":{"name":"x"},"spec":{"group":"g","versions":[{"name":"v1","served":true},{"name":"v2","storage":true}]},"status":{}}`
+	if string(brief) != want || err != nil {
+		t.Errorf("%s, %v", brief, err)
+	}
+	if !slices.Equal(digests, []digest{sha256.Sum256([]byte(schema("one"))), sha256.Sum256([]byte(schema("two")))}) {
+		t.Errorf("digests %x", digests)
+	}
+	for n := range value {
+		if brief, _, err := withoutSchemas([]byte(value[:n])); err != nil || n < len(value)-1 && json.Valid(brief) {
+			t.Errorf("of %q is left %q: %v", value[:n], brief, err)
+		}
 	}
 }

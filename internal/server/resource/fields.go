@@ -1,12 +1,14 @@
 package resource
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
 
 	"github.com/millrace/millrace/internal/gotypes"
+	"github.com/millrace/millrace/internal/jsontext"
 	"github.com/millrace/millrace/internal/protobuf"
 )
 
@@ -135,6 +137,14 @@ func (s *structs) Attributes(stored []byte) (Attributes, error) {
 	if len(s.paths) > 0 {
 		a.Fields = make([]string, len(s.paths))
 	}
+	if s.onRead != nil && !s.marks.found(message) { // fields may be among what is missing
+		o, err := s.decode(stored)
+		if err != nil {
+			return Attributes{}, err
+		}
+		a.Fields = s.fieldsOf(o)
+		return a, nil
+	}
 	for i, p := range s.paths {
 		for _, steps := range p.alternatives {
 			if a.Fields[i] = protoValue(s.goType, message, steps); a.Fields[i] != "" {
@@ -148,8 +158,11 @@ func (s *structs) Attributes(stored []byte) (Attributes, error) {
 // labelsOnly reads the labels of an object in the version that the kind is stored in, if it has no fields: metadata is
 // the same in all versions.
 func (s *structs) labelsOnly(stored []byte) (a Attributes, ok bool) {
-	if s.written == nil || len(s.paths) > 0 || !protobuf.Enveloped(stored) {
+	switch {
+	case s.written == nil || len(s.paths) > 0:
 		return a, false
+	case !protobuf.Enveloped(stored):
+		return s.labelsOfJSON(stored)
 	}
 	env, err := protobuf.Open(stored)
 	if err != nil || env.APIVersion != s.written.GroupVersion().String() || env.Kind != s.written.Kind {
@@ -157,6 +170,23 @@ func (s *structs) labelsOnly(stored []byte) (a Attributes, ok bool) {
 	}
 	a.Labels, err = protoLabels(env.Raw)
 	return a, err == nil
+}
+
+func (s *structs) labelsOfJSON(stored []byte) (a Attributes, ok bool) {
+	if !s.written.json || !json.Valid(stored) {
+		return a, false
+	}
+	is := func(name, value string) bool { return string(jsontext.Member(stored, name)) == strconv.Quote(value) }
+	if !is("apiVersion", s.written.GroupVersion().String()) || !is("kind", s.written.Kind) {
+		return a, false
+	}
+	text, _ := jsontext.At(stored, "metadata", "labels")
+	if len(text) == 0 {
+		return a, true
+	}
+	var labels map[string]string
+	err := json.Unmarshal(text, &labels)
+	return Attributes{Labels: flatten(labels)}, err == nil
 }
 
 const (

@@ -23,6 +23,8 @@ type structs struct {
 	restore func(Object)
 	forms   []form
 	written *form // the one of forms that objects are stored in; nil if it is the kind's own version
+	marks   marks
+	onRead  func(Object)
 	paths   []fieldPath
 	parts   map[string]int // the struct's fields by their JSON names
 }
@@ -92,7 +94,13 @@ func (s *structs) decode(stored []byte) (Object, error) {
 			return nil, err
 		}
 		o := s.New()
-		return o, o.(protobuf.Message).Unmarshal(message)
+		if err := o.(protobuf.Message).Unmarshal(message); err != nil {
+			return nil, err
+		}
+		if !s.marks.found(message) {
+			s.complete(o)
+		}
+		return o, nil
 	}
 	return s.decodeOther(stored)
 }
@@ -103,8 +111,26 @@ func (s *structs) Rewrites() bool { return s.written != nil }
 // own reports whether bytes are a protobuf document of the kind's own version.
 func (s *structs) own(stored []byte) bool { return s.start != nil && bytes.HasPrefix(stored, s.start) }
 
-// decodeOther decodes bytes in JSON, or of another version of the kind.
+// decodeOther decodes bytes in JSON, or of another version of the kind. They get the kind's defaults: who stored them
+// may not have known these.
 func (s *structs) decodeOther(stored []byte) (Object, error) {
+	o, err := s.decodeVersion(stored)
+	if err != nil {
+		return nil, err
+	}
+	s.complete(o)
+	return o, nil
+}
+
+// complete gives an object that an older server has stored what it lacks today.
+func (s *structs) complete(o Object) {
+	s.kind.Default(o)
+	if s.onRead != nil {
+		s.onRead(o)
+	}
+}
+
+func (s *structs) decodeVersion(stored []byte) (Object, error) {
 	if !protobuf.Enveloped(stored) {
 		var said struct{ APIVersion, Kind string }
 		if err := json.Unmarshal(stored, &said); err != nil {
@@ -195,7 +221,7 @@ func (k *Kind) GoType() reflect.Type {
 	return nil
 }
 
-// Message returns the protobuf message in stored bytes of the kind's own version. whole says that the message is the
+// Message returns the protobuf message in stored bytes of the kind's own version, if it has all defaults. whole says that the message is the
 // complete object, so that Restore need not be called.
 func (k *Kind) Message(stored []byte) (message []byte, whole, ok bool) {
 	s, isStruct := k.Representation.(*structs)
@@ -203,5 +229,8 @@ func (k *Kind) Message(stored []byte) (message []byte, whole, ok bool) {
 		return nil, false, false
 	}
 	message, err := protobuf.Content(stored)
-	return message, s.restore == nil, err == nil
+	if err != nil || !s.marks.found(message) {
+		return nil, false, false
+	}
+	return message, s.restore == nil, true
 }

@@ -9,14 +9,15 @@ import (
 	"github.com/millrace/millrace/internal/server/resource"
 )
 
-// storedForm is the version in which kube-apiserver stores definitions, and so do we: it reads both, but a
-// definition whose versions have the same schema is stored smaller in v1beta1, which has it once.
+// storedForm is how kube-apiserver 1.37 stores definitions, and so do we: as JSON of v1beta1, in which a definition
+// whose versions have the same schema has it once. It reads other forms too, as we do, and writes none.
 func storedForm() resource.Form[*v1.CustomResourceDefinition] {
 	return resource.Form[*v1.CustomResourceDefinition]{
 		GroupVersionKind: v1beta1.SchemeGroupVersion.WithKind("CustomResourceDefinition"),
 		New:              func() runtime.Object { return &v1beta1.CustomResourceDefinition{} },
 		To:               fromStored,
 		From:             toStored,
+		JSON:             true,
 	}
 }
 

@@ -3,6 +3,7 @@ package apiextensions_test
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"testing"
 
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -55,9 +56,12 @@ func TestADefinitionIsStoredInTheVersionThatKubernetesStores(t *testing.T) {
 		if !equality.Semantic.DeepEqual(d, before) {
 			t.Errorf("%s: storing changes the definition", name)
 		}
-		var envelope runtime.Unknown
-		if err := envelope.Unmarshal(bytes.TrimPrefix(stored, []byte("k8s\x00"))); err != nil || envelope.APIVersion != "apiextensions.k8s.io/v1beta1" {
-			t.Errorf("%s is stored in %q: %v", name, envelope.APIVersion, err)
+		if !bytes.HasPrefix(stored, []byte(`{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1beta1","metadata":{`)) {
+			t.Errorf("%s is stored as %s", name, stored)
+		}
+		a, err := apiextensions.Definitions().Attributes(stored)
+		if err != nil || !slices.Equal(a.Labels, []string{"a", "b"}) {
+			t.Errorf("%s has the labels %q: %v", name, a.Labels, err)
 		}
 		if back := decoded(t, stored); !equality.Semantic.DeepEqual(back, before) {
 			t.Errorf("%s: read\n%+v\nwant\n%+v", name, back, before)

@@ -21,6 +21,7 @@ import (
 	"github.com/millrace/millrace/internal/server/resource/flowcontrol"
 	"github.com/millrace/millrace/internal/server/resource/networking"
 	"github.com/millrace/millrace/internal/server/resource/node"
+	"github.com/millrace/millrace/internal/server/resource/past"
 	"github.com/millrace/millrace/internal/server/resource/policy"
 	"github.com/millrace/millrace/internal/server/resource/rbac"
 	"github.com/millrace/millrace/internal/server/resource/scheduling"
@@ -28,9 +29,9 @@ import (
 	"github.com/millrace/millrace/internal/server/resource/storagemigration"
 )
 
-// Kinds returns all built-in kinds.
+// Kinds returns all built-in kinds, with the versions in which old servers have stored them.
 func Kinds() []*resource.Kind {
-	return slices.Concat(
+	all := slices.Concat(
 		core.Kinds(),
 		admissionregistration.Kinds(),
 		apiextensions.Kinds(),
@@ -53,4 +54,6 @@ func Kinds() []*resource.Kind {
 		storage.Kinds(),
 		storagemigration.Kinds(),
 	)
+	past.Complete(all)
+	return all
 }
