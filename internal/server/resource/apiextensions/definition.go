@@ -26,7 +26,7 @@ func Definitions() *resource.Kind {
 		Prefix:     v1.GroupName + "/customresourcedefinitions",
 		ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
 		FreeFinalizers: true,
-		Default:        v1.SetObjectDefaults_CustomResourceDefinition,
+		Default:        defaults,
 		// The first delete starts the deletion of the objects.
 		Held:          func(d *v1.CustomResourceDefinition) bool { return d.DeletionTimestamp == nil },
 		PrepareDelete: prepareDelete,

@@ -134,3 +134,19 @@ func TestVersionsOfOneSchemaShareNothing(t *testing.T) {
 		t.Error("a change of one version changes another")
 	}
 }
+
+func TestADefinitionWhoseValuesAreIndentedIsTheSame(t *testing.T) {
+	k := apiextensions.Definitions()
+	d := definition("one", "two")
+	p := d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties
+	p["o"] = v1.JSONSchemaProps{Type: "object", Default: &v1.JSON{Raw: []byte(`{"a":2,"b":[1,2]}`)}}
+	stored, err := k.Encode(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p["o"] = v1.JSONSchemaProps{Type: "object", Default: &v1.JSON{Raw: []byte("{\n  \"b\": [1, 2],\n  \"a\": 2\n}")}}
+	k.Default(d)
+	if !k.Same(d, decoded(t, stored), "spec") {
+		t.Error("white space in a default changes the definition")
+	}
+}
