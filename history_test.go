@@ -116,6 +116,28 @@ func TestAWatchOfTheHistoryShowsWhatCameAfterIt(t *testing.T) {
 	}
 }
 
+func TestAClusterEndsWhileItsHistoryIsWatched(t *testing.T) {
+	c, err := millrace.Start(t.Context(), millrace.Options{
+		Data: t.TempDir(), Controllers: []string{}, NoScheduler: true, History: millrace.HistoryOptions{Age: time.Hour, Bytes: 1 << 30},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := setMap(t, clientset(t, c), "a", "1")
+	w, err := kubernetes.NewForConfigOrDie(at(c, first)).CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{ResourceVersion: first})
+	if err != nil {
+		t.Fatal(err)
+	}
+	setMap(t, clientset(t, c), "a", "2")
+	nextEvents(t, w, 1)
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, open := <-w.ResultChan(); open {
+		t.Error("the watch goes on")
+	}
+}
+
 // nextEvents reads events of config maps.
 func nextEvents(t *testing.T, w watch.Interface, n int) (seen []string) {
 	t.Helper()

@@ -101,6 +101,8 @@ type Past interface {
 	// Handler returns what a path asks for without what leads to the past, and what answers the request once it is
 	// authorized for that; nil for other paths. If it returns an error, it has sent nothing, and the error is sent.
 	Handler(path string) (rest string, answer func(http.ResponseWriter, *http.Request) error)
+	// End ends all streams.
+	End()
 }
 
 // Delegate finds the handlers of group versions that other servers serve.
@@ -227,7 +229,12 @@ func setDefault[T comparable](v *T, otherwise T) {
 }
 
 // End ends all open streams. Later requests are still answered.
-func (s *Server) End() { s.stop(errEnding) }
+func (s *Server) End() {
+	s.stop(errEnding)
+	if s.o.Past != nil {
+		s.o.Past.End()
+	}
+}
 
 // Wait waits until all WebSockets have ended: an http.Server does not wait for hijacked connections.
 func (s *Server) Wait() { s.sockets.Wait() }

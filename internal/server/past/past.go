@@ -48,6 +48,7 @@ type Past struct {
 
 	mu      sync.Mutex // guards everything below, and the readers of moments
 	moments []*moment  // the most recently used is last
+	ending  bool
 }
 
 // mostMoments is how many moments are ready at the same time, besides those that are being read.
@@ -64,6 +65,18 @@ func (p *Past) Close() {
 		m.end()
 	}
 	p.moments = nil
+}
+
+// End ends all streams. Later requests are still answered, but streams end at once.
+func (p *Past) End() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ending = true
+	for _, m := range p.moments {
+		if m.api != nil {
+			m.api.End()
+		}
+	}
 }
 
 // Handler returns what a path asks for without its prefix, and what answers the request; nil if it has no such prefix.
@@ -87,9 +100,12 @@ func (p *Past) serve(w http.ResponseWriter, r *http.Request, when string) error 
 	if err != nil {
 		return err
 	}
+	if !auth.UserFrom(r.Context()).In(auth.Authenticated) {
+		return apierrors.NewUnauthorized("the past is shown to those who are known: a moment costs more than the present")
+	}
 	m := p.enter(rev)
 	defer p.leave(m)
-	if m.open.Do(func() { m.err = p.open(r.Context(), m) }); m.err != nil {
+	if m.open.Do(func() { p.open(r.Context(), m) }); m.err != nil {
 		return apierrors.NewServiceUnavailable(fmt.Sprintf("the state at revision %d cannot be read: %v", rev, m.err))
 	}
 	m.api.ServeHTTP(w, r)
@@ -193,48 +209,58 @@ type moment struct {
 // openTime bounds how long opening a moment takes: the definitions of custom kinds are read.
 const openTime = 30 * time.Second
 
-// open makes the API of a moment.
-func (p *Past) open(ctx context.Context, m *moment) error {
+// open makes the API of a moment, or says why it cannot.
+func (p *Past) open(ctx context.Context, m *moment) {
+	api, end, err := p.api(ctx, m.rev)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m.api, m.end, m.err = api, end, err
+	if p.ending && api != nil {
+		api.End()
+	}
+}
+
+// api makes the API of a revision. What runs for it runs until end is called, also after an error.
+func (p *Past) api(ctx context.Context, rev store.Revision) (api *apiserver.Server, end func(), err error) {
+	end = func() {}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTime)
 	defer cancel()
 	kinds, err := p.o.Kinds()
 	if err != nil {
-		return err
+		return nil, end, err
 	}
 	catalogue, err := resource.NewCatalogue(kinds...)
 	if err != nil {
-		return err
+		return nil, end, err
 	}
-	cache := watchcache.New(&frozen{p.o.Store, m.rev, true}, watchcache.Options{Root: registry.Root, FormBudget: -1, Logger: p.o.Logger})
+	cache := watchcache.New(&frozen{p.o.Store, rev, true}, watchcache.Options{Root: registry.Root, FormBudget: -1, Logger: p.o.Logger})
 	reg, err := registry.New(registry.Options{
-		Store: &frozen{p.o.Store, m.rev, false}, Cache: cache, Catalogue: catalogue, Uncached: map[string]bool{"*": true}, Logger: p.o.Logger,
+		Store: &frozen{p.o.Store, rev, false}, Cache: cache, Catalogue: catalogue, Uncached: map[string]bool{"*": true}, Logger: p.o.Logger,
 	})
 	if err != nil {
-		return err
+		return nil, end, err
 	}
 	definitions, err := custom.New(custom.Options{Registry: reg, Fresh: cache.Fresh, Webhooks: p.o.Webhooks, Logger: p.o.Logger})
 	if err != nil {
-		return err
+		return nil, end, err
 	}
-	m.end = run(cache.Run)
+	end = run(cache.Run)
 	if err := cache.WaitReady(ctx); err != nil {
-		return err
+		return nil, end, err
 	}
 	if err := definitions.CatchUp(ctx); err != nil {
-		return err
+		return nil, end, err
 	}
 	documents := openapi.New(openapi.Options{
 		Catalogue: catalogue, Version: p.o.Version.GitVersion,
 		Schema: func(f *resource.Face) *openapi.Schema { return openapi.FromDefinition(definitions.Schema(f)) },
 	})
-	stop := m.end
-	m.end = func() { stop(); documents.Close() }
-	m.api = apiserver.New(apiserver.Options{
+	stop := end
+	return apiserver.New(apiserver.Options{
 		Registry: reg, Authenticate: known{}, Authorize: auth.Always(auth.Allow), Extra: documents.Handlers(), Replays: true,
 		RequestTimeout: p.o.RequestTimeout, MinRequestTimeout: p.o.MinRequestTimeout, BookmarkPeriod: p.o.BookmarkPeriod,
 		Version: p.o.Version, Address: p.o.Address, NoProfiling: true, Logger: p.o.Logger,
-	})
-	return nil
+	}), func() { stop(); documents.Close() }, nil
 }
 
 // run runs something until what is returned is called.

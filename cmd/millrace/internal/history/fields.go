@@ -12,12 +12,20 @@ import (
 // difference is one field that two versions of an object have differently.
 type difference struct {
 	path     string
-	old, new any // nil if there was none, or is none
+	old, new any  // nil if there was none, or is none
+	secret   bool // the values are not shown
 }
 
-// differences compares two versions of an object. Lists of objects are compared by what names their items.
-func differences(old, new any) (all []difference) {
+// differences compares two versions of an object. Lists of objects are compared by what names their items. What a Secret
+// holds is not shown, as in kubectl diff.
+func differences(old, new map[string]any) (all []difference) {
 	compare("", old, new, &all)
+	if old["kind"] == "Secret" || new["kind"] == "Secret" {
+		for i := range all {
+			path := all[i].path
+			all[i].secret = strings.HasPrefix(path, ".data") || strings.HasPrefix(path, ".stringData") || strings.HasPrefix(path, ".metadata.annotations")
+		}
+	}
 	return all
 }
 
@@ -35,7 +43,7 @@ func compare(path string, old, new any, all *[]difference) {
 		}
 	}
 	if text(old) != text(new) {
-		*all = append(*all, difference{path, old, new})
+		*all = append(*all, difference{path: path, old: old, new: new})
 	}
 }
 
@@ -116,6 +124,12 @@ func text(v any) string {
 // String writes a difference on one line.
 func (d difference) String() string {
 	path := strings.TrimPrefix(d.path, ".")
+	text := func(v any) string {
+		if d.secret {
+			return "***"
+		}
+		return text(v)
+	}
 	switch {
 	case d.old == nil:
 		return "+ " + path + ": " + text(d.new)

@@ -20,6 +20,8 @@ func TestDifferencesNameFieldsAsPeopleDo(t *testing.T) {
 		{`{"a": {"b": 1}}`, `{"a": "text"}`, []string{`~ a: {"b":1} → "text"`}},
 		{`{"a": "\u001b[2J"}`, `{"a": 1}`, []string{`~ a: "\u001b[2J" → 1`}},
 		{`{"a": 1}`, `{"a": 1}`, nil},
+		{`{"kind": "Secret", "data": {"a": "MQ=="}, "type": "x"}`, `{"kind": "Secret", "data": {"a": "Mg==", "b": "Mw=="}, "type": "y"}`,
+			[]string{"~ data.a: *** → ***", "+ data.b: ***", `~ type: "x" → "y"`}},
 	} {
 		var old, new map[string]any
 		if json.Unmarshal([]byte(c.old), &old) != nil || json.Unmarshal([]byte(c.new), &new) != nil {
