@@ -1,12 +1,12 @@
 package attachdetach_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace/millrace/internal/controllers/attachdetach"
 	"github.com/millrace/millrace/internal/controllers/internal/looptest"
+	"github.com/millrace/millrace/internal/controllers/internal/meter"
 	"github.com/millrace/millrace/internal/controllers/persistentvolume"
 	"github.com/millrace/millrace/millracetest"
 )
@@ -168,29 +169,20 @@ func (w world) fail(node string) {
 	}
 }
 
-// counts is an attachdetach.Metrics.
-type counts struct {
-	forced []attachdetach.Force
-	now    func() attachdetach.Census
-}
-
-func (c *counts) Forced(why attachdetach.Force) { c.forced = append(c.forced, why) }
-
-func (c *counts) Count(now func() attachdetach.Census) { c.now = now }
-
 func TestANodeThatIsNotReadyLosesItsVolumesAfterAWhile(t *testing.T) {
-	counts := &counts{}
-	withOptions(t, attachdetach.Options{Metrics: counts}, func(w world) {
+	metrics := prometheus.NewRegistry()
+	const forced = "attach_detach_controller_attachdetach_controller_forced_detaches timeout"
+	withOptions(t, attachdetach.Options{Metrics: attachdetach.NewMetrics(meter.New(metrics))}, func(w world) {
 		w.fail("n")
 		w.pass(5 * time.Minute)
 		w.attached("n")
-		if len(counts.forced) > 0 {
-			t.Errorf("before it is detached, volumes count as forced: %v", counts.forced)
+		if n := looptest.Measured(t, metrics)[forced]; n != 0 {
+			t.Errorf("before it is detached, %v volumes count as forced", n)
 		}
 		w.pass(2 * time.Minute)
 		w.attached("")
-		if !slices.Equal(counts.forced, []attachdetach.Force{attachdetach.TimedOut}) {
-			t.Errorf("when it was detached, volumes count as forced: %v", counts.forced)
+		if n := looptest.Measured(t, metrics)[forced]; n != 1 {
+			t.Errorf("when it was detached, %v volumes count as forced", n)
 		}
 	})
 }

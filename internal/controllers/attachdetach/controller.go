@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/internal/controllers/internal/meter"
 	"github.com/millrace/millrace/internal/controllers/podview"
 	"github.com/millrace/millrace/loop"
 )
@@ -26,7 +27,7 @@ type Options struct {
 	// default they are detached after 6 minutes.
 	NeverForce bool
 	// Metrics counts attachments.
-	Metrics Metrics
+	Metrics *Metrics
 }
 
 type controller struct {
@@ -64,7 +65,7 @@ var (
 // New returns the loop. One part of it has volumes as keys, the other one nodes.
 func New(c *loop.Clients, o Options) (loop.Runner, error) {
 	if o.Metrics == nil {
-		o.Metrics = noMetrics{}
+		o.Metrics = NewMetrics(meter.New(nil))
 	}
 	r := &controller{
 		Options:  o,

@@ -1,13 +1,5 @@
 package attachdetach
 
-// Metrics receives what becomes of attachments.
-type Metrics interface {
-	// Forced is called when a volume was detached that its node may still use.
-	Forced(why Force)
-	// Count is called with a function that counts volumes. It is for scrapes: it looks at all of them.
-	Count(now func() Census)
-}
-
 // Force is why a volume is detached that its node may still use.
 type Force string
 
@@ -17,11 +9,6 @@ const (
 	TimedOut     Force = "timeout"        // the node was not ready for too long
 	OutOfService Force = "out-of-service" // somebody says that the node is off
 )
-
-type noMetrics struct{}
-
-func (noMetrics) Forced(Force)        {}
-func (noMetrics) Count(func() Census) {}
 
 // Census has the numbers of volumes that are attached. One that is attached to several nodes counts for each.
 type Census struct {

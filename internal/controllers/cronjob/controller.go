@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/internal/controllers/internal/meter"
 	"github.com/millrace/millrace/internal/controllers/owned"
 	"github.com/millrace/millrace/loop"
 )
@@ -24,31 +25,18 @@ const name = "cronjob-controller"
 // Options configure the loop.
 type Options struct {
 	// Metrics measures when Jobs are started.
-	Metrics Metrics
+	Metrics *Metrics
 }
-
-// Metrics receives when Jobs are started.
-type Metrics interface {
-	// Started is called when a Job was made, with how long that was after its scheduled time.
-	Started(late time.Duration)
-}
-
-type noMetrics struct{}
-
-func (noMetrics) Started(time.Duration) {}
 
 // Entry is this loop among the others.
 func (o Options) Entry() loop.Entry {
-	if o.Metrics == nil {
-		o.Metrics = noMetrics{}
-	}
 	return loop.Entry{Name: name, Aliases: []string{"cronjob"}, New: o.new}
 }
 
 var kind = batchv1.SchemeGroupVersion.WithKind("CronJob")
 
 type controller struct {
-	metrics  Metrics
+	metrics  *Metrics
 	kube     kubernetes.Interface
 	recorder loop.Recorder
 	now      func() time.Time
@@ -57,6 +45,9 @@ type controller struct {
 }
 
 func (o Options) new(c *loop.Clients) (loop.Runner, error) {
+	if o.Metrics == nil {
+		o.Metrics = NewMetrics(meter.New(nil))
+	}
 	k := &controller{
 		metrics: o.Metrics, kube: c.Kube, recorder: c.Recorder, now: c.Now,
 		crons: loop.Informer(c, informer.For(c.Kube.BatchV1().CronJobs(""))),

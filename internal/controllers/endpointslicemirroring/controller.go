@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/internal/controllers/internal/meter"
 	"github.com/millrace/millrace/internal/controllers/internal/service"
 	"github.com/millrace/millrace/internal/controllers/internal/slice"
 	"github.com/millrace/millrace/loop"
@@ -25,19 +26,16 @@ var Entry = Options{}.Entry()
 // Options configure the loop.
 type Options struct {
 	// Metrics counts slices and endpoints, by Endpoints object.
-	Metrics slice.Metrics
+	Metrics *Metrics
 }
 
 // Entry is this loop among the others.
 func (o Options) Entry() loop.Entry {
-	if o.Metrics == nil {
-		o.Metrics = slice.NoMetrics{}
-	}
 	return loop.Entry{Name: name, Aliases: []string{"endpointslicemirroring"}, Source: "endpoint-slice-mirroring-controller", New: o.new}
 }
 
 type controller struct {
-	metrics   slice.Metrics
+	metrics   *Metrics
 	kube      kubernetes.Interface
 	recorder  loop.Recorder
 	services  *informer.Shared[*corev1.Service]
@@ -47,6 +45,9 @@ type controller struct {
 }
 
 func (o Options) new(c *loop.Clients) (loop.Runner, error) {
+	if o.Metrics == nil {
+		o.Metrics = NewMetrics(meter.New(nil))
+	}
 	m := &controller{
 		metrics:   o.Metrics,
 		kube:      c.Kube,

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/internal/controllers/internal/meter"
 	"github.com/millrace/millrace/internal/controllers/internal/upkeep"
 	"github.com/millrace/millrace/internal/controllers/owned"
 	"github.com/millrace/millrace/internal/controllers/podview"
@@ -27,23 +28,22 @@ const name = "job-controller"
 // Options configure the loop.
 type Options struct {
 	// Metrics counts what becomes of Jobs.
-	Metrics Metrics
+	Metrics *Metrics
 }
 
 func (o *Options) setDefaults() {
 	if o.Metrics == nil {
-		o.Metrics = noMetrics{}
+		o.Metrics = NewMetrics(meter.New(nil))
 	}
 }
 
 // Entry is this loop among the others.
 func (o Options) Entry() loop.Entry {
-	o.setDefaults()
 	return loop.Entry{Name: name, Aliases: []string{"job"}, New: o.new}
 }
 
 type controller struct {
-	metrics  Metrics
+	metrics  *Metrics
 	kube     kubernetes.Interface
 	recorder loop.Recorder
 	now      func() time.Time
@@ -76,6 +76,7 @@ var trackedBy = informer.NewIndex(func(pod *podview.Pod) []string {
 })
 
 func (o Options) new(c *loop.Clients) (loop.Runner, error) {
+	o.setDefaults()
 	j := &controller{
 		metrics: o.Metrics, kube: c.Kube, recorder: c.Recorder, now: c.Now,
 		jobs:  loop.Informer(c, informer.For(c.Kube.BatchV1().Jobs(""))),

@@ -9,12 +9,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace/millrace/internal/controllers/internal/looptest"
+	"github.com/millrace/millrace/internal/controllers/internal/meter"
 	"github.com/millrace/millrace/internal/controllers/job"
 	"github.com/millrace/millrace/loop"
 	"github.com/millrace/millrace/millracetest"
@@ -512,96 +514,33 @@ func (c *cluster) expect(kind batchv1.JobConditionType, reason string) *batchv1.
 	return nil
 }
 
-// counts is a job.Metrics.
-type counts struct {
-	mu                sync.Mutex // guards what follows
-	ends              []string
-	succeeded, failed int
-	did               map[job.Action]int
-	created, judged   []string
-	tracked, lost     int
-	indexes           [2]int
-	others            []string
-	expired           []time.Duration
-}
-
-// lock locks the counts, and returns what unlocks them.
-func (c *counts) lock() func() {
-	c.mu.Lock()
-	return c.mu.Unlock
-}
-
-func (c *counts) Finished(mode batchv1.CompletionMode, succeeded bool, reason string) {
-	defer c.lock()()
-	c.ends = append(c.ends, fmt.Sprintf("%s %v %s", mode, succeeded, reason))
-}
-
-func (c *counts) Pods(_ batchv1.CompletionMode, succeeded, failed int) {
-	defer c.lock()()
-	c.succeeded += succeeded
-	c.failed += failed
-}
-
-func (c *counts) Synced(_ batchv1.CompletionMode, did job.Action, _ error, _ time.Duration) {
-	defer c.lock()()
-	if c.did == nil {
-		c.did = map[job.Action]int{}
+// startMeasured starts the loop, and returns what it has counted, by names without the loop's own.
+func startMeasured(t *testing.T) (*cluster, func(name string) float64) {
+	t.Helper()
+	metrics := prometheus.NewRegistry()
+	c := start(t, job.Options{Metrics: job.NewMetrics(meter.New(metrics))})
+	return c, func(name string) float64 {
+		all := looptest.Measured(t, metrics)
+		return all["job_controller_"+name] + all["ttl_after_finished_controller_"+name]
 	}
-	c.did[did]++
-}
-
-func (c *counts) Indexes(_ bool, succeeded, failed int) {
-	defer c.lock()()
-	c.indexes[0] += succeeded
-	c.indexes[1] += failed
-}
-
-func (c *counts) Created(why job.Why, _ error) {
-	defer c.lock()()
-	c.created = append(c.created, string(why))
-}
-
-func (c *counts) Judged(action batchv1.PodFailurePolicyAction) {
-	defer c.lock()()
-	c.judged = append(c.judged, string(action))
-}
-
-func (c *counts) Tracked(tracked bool) {
-	defer c.lock()()
-	if tracked {
-		c.tracked++
-	} else {
-		c.lost++
-	}
-}
-
-func (c *counts) Delegated(to string) {
-	defer c.lock()()
-	c.others = append(c.others, to)
-}
-
-func (c *counts) Expired(late time.Duration) {
-	defer c.lock()()
-	c.expired = append(c.expired, late)
 }
 
 func TestAJobOfAnotherControllerIsCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		metrics, by := &counts{}, "example.com/other"
-		c := start(t, job.Options{Metrics: metrics})
+		c, counted := startMeasured(t)
+		by := "example.com/other"
 		c.job(func(j *batchv1.Job) { j.Spec.ManagedBy = &by })
 		looptest.Edit(c.server, "jobs", "default", "work", func(j *batchv1.Job) { j.Labels = map[string]string{"changed": "yes"} })
 		time.Sleep(time.Minute)
-		if !slices.Equal(metrics.others, []string{by}) || len(metrics.created) > 0 {
-			t.Errorf("Jobs of others %q, pods %q", metrics.others, metrics.created)
+		if others, pods := counted("jobs_by_external_controller_total "+by), counted("job_pods_creation_total new succeeded"); others != 1 || pods != 0 {
+			t.Errorf("%v Jobs of others, %v pods", others, pods)
 		}
 	})
 }
 
 func TestRulesIndexesAndLateDeletionsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		metrics := &counts{}
-		c := start(t, job.Options{Metrics: metrics})
+		c, counted := startMeasured(t)
 		c.outcome = func(p *corev1.Pod) int32 {
 			if p.Annotations[batchv1.JobCompletionIndexAnnotation] == "1" {
 				return 7
@@ -617,19 +556,19 @@ func TestRulesIndexesAndLateDeletionsAreCounted(t *testing.T) {
 		})
 		c.expect(batchv1.JobFailed, "FailedIndexes")
 		time.Sleep(time.Hour)
-		if fmt.Sprint(metrics.judged) != "[FailIndex]" || metrics.indexes != [2]int{1, 1} {
-			t.Errorf("rules %v, indexes %v", metrics.judged, metrics.indexes)
-		}
-		if len(metrics.expired) != 1 || metrics.expired[0] < 0 || metrics.expired[0] > time.Minute {
-			t.Errorf("deleted Jobs were %v late", metrics.expired)
+		expect(t, counted, map[string]float64{
+			"pod_failures_handled_by_failure_policy_total FailIndex": 1, "job_deletion_duration_seconds n": 1,
+			"job_finished_indexes_total perIndex succeeded": 1, "job_finished_indexes_total perIndex failed": 1,
+		})
+		if late := counted("job_deletion_duration_seconds"); late < 0 || late > 60 {
+			t.Errorf("the deleted Job was %v s late", late)
 		}
 	})
 }
 
 func TestWhatBecomesOfAJobIsCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		metrics := &counts{}
-		c := start(t, job.Options{Metrics: metrics})
+		c, counted := startMeasured(t)
 		c.outcome = func(p *corev1.Pod) int32 {
 			if p.Annotations[batchv1.JobCompletionIndexAnnotation] == "1" {
 				return 1
@@ -642,14 +581,26 @@ func TestWhatBecomesOfAJobIsCountedOnce(t *testing.T) {
 		})
 		c.expect(batchv1.JobFailed, "BackoffLimitExceeded")
 		time.Sleep(time.Hour)
-		if fmt.Sprint(metrics.ends) != "[Indexed false BackoffLimitExceeded]" || metrics.succeeded != 2 || metrics.failed != 2 {
-			t.Errorf("ends %v, %d pods have succeeded, %d have failed", metrics.ends, metrics.succeeded, metrics.failed)
-		}
-		if fmt.Sprint(metrics.created) != "[new new new recreate_terminating_or_failed]" || metrics.tracked != 4 || metrics.lost != 4 {
-			t.Errorf("pods were made because of %v, %d have ended with the finalizer, %d have lost it", metrics.created, metrics.tracked, metrics.lost)
-		}
-		if metrics.indexes != [2]int{2, 0} || metrics.did[job.PodsCreated] != 2 || metrics.did[job.Counted] == 0 {
-			t.Errorf("indexes %v, syncs %v", metrics.indexes, metrics.did)
+		expect(t, counted, map[string]float64{
+			"jobs_finished_total Indexed BackoffLimitExceeded failed": 1,
+			"job_pods_finished_total Indexed succeeded":               2, "job_pods_finished_total Indexed failed": 2,
+			"job_pods_creation_total new succeeded": 3, "job_pods_creation_total recreate_terminating_or_failed succeeded": 1,
+			"terminated_pods_tracking_finalizer_total add": 4, "terminated_pods_tracking_finalizer_total delete": 4,
+			"job_finished_indexes_total global succeeded": 2, "job_finished_indexes_total global failed": 0,
+			"job_syncs_total pods_created Indexed success": 2,
+		})
+		if counted("job_syncs_total tracking Indexed success") == 0 {
+			t.Error("no sync has counted pods")
 		}
 	})
+}
+
+// expect compares what was counted.
+func expect(t *testing.T, counted func(string) float64, want map[string]float64) {
+	t.Helper()
+	for name, n := range want {
+		if got := counted(name); got != n {
+			t.Errorf("%s is %v, expected %v", name, got, n)
+		}
+	}
 }

@@ -1,35 +1,10 @@
 package job
 
 import (
-	"time"
-
 	batchv1 "k8s.io/api/batch/v1"
 
 	"github.com/millrace/millrace/internal/controllers/podview"
 )
-
-// Metrics receives what becomes of Jobs.
-type Metrics interface {
-	// Synced is called after each sync of a Job that has not ended, with what was done about its pods.
-	Synced(mode batchv1.CompletionMode, did Action, err error, took time.Duration)
-	// Finished is called when a Job has succeeded or failed.
-	Finished(mode batchv1.CompletionMode, succeeded bool, reason string)
-	// Pods is called with how many more pods of a Job were counted.
-	Pods(mode batchv1.CompletionMode, succeeded, failed int)
-	// Indexes is called with how many more indexes of a Job were counted. limited is set if each index has a limit of
-	// its own for failures.
-	Indexes(limited bool, succeeded, failed int)
-	// Created is called after each attempt to create a pod.
-	Created(why Why, err error)
-	// Judged is called when a rule of a pod failure policy applies to a pod.
-	Judged(action batchv1.PodFailurePolicyAction)
-	// Tracked is called when a pod with the finalizer has ended, and when such a pod loses it.
-	Tracked(tracked bool)
-	// Delegated is called for each new Job that another controller manages.
-	Delegated(to string)
-	// Expired is called when a finished Job was deleted, with how much later than its time.
-	Expired(late time.Duration)
-}
 
 // Action is what a sync does about pods.
 type Action string
@@ -52,18 +27,6 @@ const (
 	ForTerminatingOrFailed Why = "recreate_terminating_or_failed"
 	ForFailed              Why = "recreate_failed"
 )
-
-type noMetrics struct{}
-
-func (noMetrics) Synced(batchv1.CompletionMode, Action, error, time.Duration) {}
-func (noMetrics) Finished(batchv1.CompletionMode, bool, string)               {}
-func (noMetrics) Pods(batchv1.CompletionMode, int, int)                       {}
-func (noMetrics) Indexes(bool, int, int)                                      {}
-func (noMetrics) Created(Why, error)                                          {}
-func (noMetrics) Judged(batchv1.PodFailurePolicyAction)                       {}
-func (noMetrics) Tracked(bool)                                                {}
-func (noMetrics) Delegated(string)                                            {}
-func (noMetrics) Expired(time.Duration)                                       {}
 
 func modeOf(job *batchv1.Job) batchv1.CompletionMode {
 	if job.Spec.CompletionMode != nil {

@@ -20,11 +20,11 @@ var TTLEntry = Options{}.TTLEntry()
 
 // TTLEntry is the loop that deletes finished Jobs after their TTL.
 func (o Options) TTLEntry() loop.Entry {
-	o.setDefaults()
 	return loop.Entry{Name: ttlName, Aliases: []string{"ttl-after-finished"}, New: o.newTTL}
 }
 
 func (o Options) newTTL(c *loop.Clients) (loop.Runner, error) {
+	o.setDefaults()
 	jobs := loop.Informer(c, informer.For(c.Kube.BatchV1().Jobs("")))
 	sync := func(ctx context.Context, key loop.Key) (loop.Result, error) {
 		job, ok := jobs.Lookup(key)

@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/internal/controllers/internal/meter"
 	"github.com/millrace/millrace/loop"
 )
 
@@ -39,27 +40,11 @@ type Options struct {
 	// Taken are ranges from which no node gets one, such as those of services.
 	Taken []netip.Prefix
 	// Metrics counts ranges.
-	Metrics Metrics
-}
-
-// Metrics receives what becomes of ranges.
-type Metrics interface {
-	// Assigned is called when a node was assigned a range of a cluster's, with how many ranges were looked at.
-	Assigned(from netip.Prefix, looked int)
-	// Released is called when a node with a range is gone.
-	Released(from netip.Prefix)
-	// Count is called with a function that counts the ranges. It is for scrapes: it looks at all nodes.
-	Count(now func() map[netip.Prefix]Usage)
+	Metrics *Metrics
 }
 
 // Usage says how many ranges nodes have, and how many there are.
 type Usage struct{ Used, All float64 }
-
-type noMetrics struct{}
-
-func (noMetrics) Assigned(netip.Prefix, int)          {}
-func (noMetrics) Released(netip.Prefix)               {}
-func (noMetrics) Count(func() map[netip.Prefix]Usage) {}
 
 // Entry is this loop among the others.
 func (o Options) Entry() loop.Entry {
@@ -75,7 +60,7 @@ func (o Options) Entry() loop.Entry {
 }
 
 type controller struct {
-	metrics  Metrics
+	metrics  *Metrics
 	kube     kubernetes.Interface
 	recorder loop.Recorder
 	nodes    *informer.Shared[*corev1.Node]
@@ -99,7 +84,7 @@ func New(c *loop.Clients, o Options) (loop.Runner, error) {
 		nodes: loop.Informer(c, informer.For(c.Kube.CoreV1().Nodes())),
 	}
 	if r.metrics == nil {
-		r.metrics = noMetrics{}
+		r.metrics = NewMetrics(meter.New(nil))
 	}
 	for _, all := range o.ClusterCIDRs {
 		bits, standard := o.MaskSize4, 24

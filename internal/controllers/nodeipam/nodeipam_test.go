@@ -2,14 +2,18 @@ package nodeipam
 
 import (
 	"context"
+	"maps"
 	"net/netip"
 	"testing"
 	"testing/synctest"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/millrace/millrace/internal/controllers/internal/looptest"
+	"github.com/millrace/millrace/internal/controllers/internal/meter"
 	"github.com/millrace/millrace/loop"
 )
 
@@ -66,8 +70,8 @@ func TestEachNodeGetsARangeOfItsOwn(t *testing.T) {
 }
 
 func TestARangeIsUsedAgainWhenItsNodeIsDeleted(t *testing.T) {
-	counts := &counted{}
-	o := Options{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/23")}, Metrics: counts}
+	metrics := prometheus.NewRegistry()
+	o := Options{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/23")}, Metrics: NewMetrics(meter.New(metrics))}
 	allocate(t, o, func(kube *fake.Clientset, ranges func(string) []string) {
 		for _, name := range []string{"a", "b", "c"} {
 			addNode(t, kube, name)
@@ -82,29 +86,17 @@ func TestARangeIsUsedAgainWhenItsNodeIsDeleted(t *testing.T) {
 		if got := ranges("c"); len(got) != 1 || got[0] != "10.244.0.0/24" {
 			t.Errorf("when the first had gone, the third has %v", got)
 		}
-		if counts.assigned != 3 || counts.looked != 4 || counts.released != 1 {
-			t.Errorf("%d ranges were assigned, %d looked at, %d released", counts.assigned, counts.looked, counts.released)
+		const prefix, from = "node_ipam_controller_", " 10.244.0.0/23"
+		want := map[string]float64{
+			prefix + "cidrset_cidrs_allocations_total" + from: 3, prefix + "cidrset_cidrs_releases_total" + from: 1,
+			prefix + "cidrset_allocation_tries_per_request" + from: 4, prefix + "cidrset_allocation_tries_per_request" + from + " n": 3,
+			prefix + "cidrset_usage_cidrs" + from: 1, prefix + "cirdset_max_cidrs" + from: 2,
 		}
-		if got := counts.now()[o.ClusterCIDRs[0]]; got != (Usage{Used: 2, All: 2}) {
-			t.Errorf("ranges: %+v", got)
+		if got := looptest.Measured(t, metrics); !maps.Equal(got, want) {
+			t.Errorf("ranges are counted as %v", got)
 		}
 	})
 }
-
-// counted is a Metrics.
-type counted struct {
-	assigned, looked, released int
-	now                        func() map[netip.Prefix]Usage
-}
-
-func (c *counted) Assigned(_ netip.Prefix, looked int) {
-	c.assigned++
-	c.looked += looked
-}
-
-func (c *counted) Released(netip.Prefix) { c.released++ }
-
-func (c *counted) Count(now func() map[netip.Prefix]Usage) { c.now = now }
 
 func TestNoNodeGetsARangeThatOverlapsWithAnother(t *testing.T) {
 	o := Options{

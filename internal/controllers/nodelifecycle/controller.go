@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/internal/controllers/internal/meter"
 	"github.com/millrace/millrace/internal/controllers/podview"
 	"github.com/millrace/millrace/loop"
 	"github.com/millrace/millrace/queue"
@@ -42,27 +43,11 @@ type Options struct {
 	// Unhealthy is the fraction of failing nodes from which most of a zone counts as failing. 0 means 0.55.
 	Unhealthy float64
 	// Metrics counts nodes and evictions.
-	Metrics Metrics
-}
-
-// Metrics receives what becomes of nodes.
-type Metrics interface {
-	// Count is called with a function that counts the nodes of each zone.
-	Count(now func() map[string]Zone)
-	// Evicted is called when a node of a zone was given up, so that its pods are evicted.
-	Evicted(zone string)
-	// Examined is called after each look at a node.
-	Examined(took time.Duration)
+	Metrics *Metrics
 }
 
 // Zone is the number of ready and of failing nodes of a zone.
 type Zone struct{ Ready, Failing int }
-
-type noMetrics struct{}
-
-func (noMetrics) Count(func() map[string]Zone) {}
-func (noMetrics) Evicted(string)               {}
-func (noMetrics) Examined(time.Duration)       {}
 
 // Entry is this loop among the others.
 func (o Options) Entry() loop.Entry {
@@ -70,9 +55,6 @@ func (o Options) Entry() loop.Entry {
 	o.StartupGrace = cmp.Or(o.StartupGrace, time.Minute)
 	o.Rate, o.ReducedRate = cmp.Or(o.Rate, 0.1), cmp.Or(o.ReducedRate, 0.01)
 	o.LargeZone, o.Unhealthy = cmp.Or(o.LargeZone, 50), cmp.Or(o.Unhealthy, 0.55)
-	if o.Metrics == nil {
-		o.Metrics = noMetrics{}
-	}
 	return loop.Entry{Name: name, Aliases: []string{"nodelifecycle"}, Source: "node-controller", New: o.new}
 }
 
@@ -105,6 +87,9 @@ type answer struct {
 }
 
 func (o Options) new(c *loop.Clients) (loop.Runner, error) {
+	if o.Metrics == nil {
+		o.Metrics = NewMetrics(meter.New(nil))
+	}
 	n := &controller{
 		options: o, alone: c.Alone(), kube: c.Kube, recorder: c.Recorder, now: c.Now,
 		nodes:  loop.Informer(c, informer.For(c.Kube.CoreV1().Nodes())),

@@ -7,6 +7,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/internal/controllers/internal/meter"
 	"github.com/millrace/millrace/internal/controllers/podview"
 	"github.com/millrace/millrace/loop"
 )
@@ -26,7 +27,7 @@ type Options struct {
 	// NoProvisioning leaves claims without a volume as they are, whatever their class says.
 	NoProvisioning bool
 	// Metrics counts volumes and claims.
-	Metrics Metrics
+	Metrics *Metrics
 }
 
 type controller struct {
@@ -75,7 +76,7 @@ var (
 // New returns the loop. One part of it has claims as keys, the other one volumes.
 func New(c *loop.Clients, o Options) (loop.Runner, error) {
 	if o.Metrics == nil {
-		o.Metrics = noMetrics{}
+		o.Metrics = NewMetrics(meter.New(nil))
 	}
 	r := &controller{
 		Options: o,

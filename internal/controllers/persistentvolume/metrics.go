@@ -4,19 +4,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Metrics receives what becomes of volumes and claims.
-type Metrics interface {
-	// Classified is called after each attempt to give a claim without a class the default one.
-	Classified(err error)
-	// Count is called with a function that counts volumes and claims. It is for scrapes: it looks at all of them.
-	Count(now func() Census)
-}
-
-type noMetrics struct{}
-
-func (noMetrics) Classified(error)    {}
-func (noMetrics) Count(func() Census) {}
-
 // Census has the numbers of volumes and claims.
 type Census struct {
 	Volumes map[VolumeSort]int

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/internal/controllers/internal/meter"
 	"github.com/millrace/millrace/loop"
 )
 
@@ -29,7 +30,7 @@ type Options struct {
 	// InitialReadiness is how long after its start a pod that is not ready counts as never having been ready: 30 s.
 	InitialReadiness time.Duration
 	// Metrics counts evaluations.
-	Metrics Metrics
+	Metrics *Metrics
 }
 
 func (o *Options) setDefaults() {
@@ -39,7 +40,7 @@ func (o *Options) setDefaults() {
 	o.CPUInitialization = cmp.Or(o.CPUInitialization, 5*time.Minute)
 	o.InitialReadiness = cmp.Or(o.InitialReadiness, 30*time.Second)
 	if o.Metrics == nil {
-		o.Metrics = noMetrics{}
+		o.Metrics = NewMetrics(meter.New(nil))
 	}
 }
 

@@ -3,23 +3,10 @@ package podautoscaler
 import (
 	"errors"
 	"iter"
-	"time"
-
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/loop"
 )
-
-// Metrics receives what becomes of autoscalers.
-type Metrics interface {
-	// Reconciled is called after each evaluation, with what it did and the first failure in it.
-	Reconciled(did Action, failed Failure, took time.Duration)
-	// Computed is called after each evaluation of a metric, with what it proposes.
-	Computed(kind autoscalingv2.MetricSourceType, proposes Action, failed Failure, took time.Duration)
-	// Count is called with a function that returns the autoscalers and the replicas that they want. It is for scrapes.
-	Count(now func() iter.Seq2[loop.Key, int32])
-}
 
 // Action is a change of a workload's size.
 type Action string
@@ -40,12 +27,6 @@ const (
 	InSpec    Failure = "spec"     // the autoscaler itself
 	Internal  Failure = "internal" // anything else
 )
-
-type noMetrics struct{}
-
-func (noMetrics) Reconciled(Action, Failure, time.Duration)                               {}
-func (noMetrics) Computed(autoscalingv2.MetricSourceType, Action, Failure, time.Duration) {}
-func (noMetrics) Count(func() iter.Seq2[loop.Key, int32])                                 {}
 
 // specError is an error that only a change of the autoscaler mends.
 type specError struct{ error }

@@ -3,16 +3,14 @@ package podautoscaler_test
 import (
 	"fmt"
 	"io"
-	"iter"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -20,8 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace/internal/controllers/internal/looptest"
+	"github.com/millrace/millrace/internal/controllers/internal/meter"
 	"github.com/millrace/millrace/internal/controllers/podautoscaler"
-	"github.com/millrace/millrace/loop"
 	"github.com/millrace/millrace/millracetest"
 )
 
@@ -64,36 +62,19 @@ type world struct {
 	*testing.T
 	*looptest.Server
 	figures *figures
-	counts  counts
+	metrics *prometheus.Registry
 }
 
-// counts is a podautoscaler.Metrics.
-type counts struct {
-	all []string // what evaluations and those of metrics did, if they did or failed
-	now func() iter.Seq2[loop.Key, int32]
+// measured is what is counted under names that begin with those of the loop.
+func (w *world) measured(name string) float64 {
+	return looptest.Measured(w.T, w.metrics)["horizontal_pod_autoscaler_controller_"+name]
 }
-
-func (c *counts) add(kind string, did podautoscaler.Action, failed podautoscaler.Failure) {
-	if did != podautoscaler.NoAction || failed != podautoscaler.NoFailure {
-		c.all = append(c.all, fmt.Sprint(kind, " ", did, " ", failed))
-	}
-}
-
-func (c *counts) Reconciled(did podautoscaler.Action, failed podautoscaler.Failure, _ time.Duration) {
-	c.add("all", did, failed)
-}
-
-func (c *counts) Computed(kind autoscalingv2.MetricSourceType, proposes podautoscaler.Action, failed podautoscaler.Failure, _ time.Duration) {
-	c.add(string(kind), proposes, failed)
-}
-
-func (c *counts) Count(now func() iter.Seq2[loop.Key, int32]) { c.now = now }
 
 func inWorld(t *testing.T, hpa autoscalingv2.HorizontalPodAutoscalerSpec, f func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		config := millracetest.API(t)
-		w := &world{T: t, figures: &figures{next: config.Transport, pods: map[string]string{}, other: map[string]string{}}}
+		w := &world{T: t, metrics: prometheus.NewRegistry(), figures: &figures{next: config.Transport, pods: map[string]string{}, other: map[string]string{}}}
 		config.Transport = w.figures
 		w.Server = looptest.New(t, config)
 		looptest.Namespace(w.Server, "a")
@@ -112,7 +93,7 @@ func inWorld(t *testing.T, hpa autoscalingv2.HorizontalPodAutoscalerSpec, f func
 
 func (w *world) start() {
 	w.Helper()
-	looptest.Start(w.T, w.Clients(), podautoscaler.Options{Metrics: &w.counts}.Entry())
+	looptest.Start(w.T, w.Clients(), podautoscaler.Options{Metrics: podautoscaler.NewMetrics(meter.New(w.metrics))}.Entry())
 }
 
 // have makes ready pods with a CPU usage, in place of the Deployment's loop.
@@ -307,8 +288,8 @@ func TestTwoAutoscalersOfTheSamePodsAreReported(t *testing.T) {
 		w.pass(time.Minute)
 		w.replicas(1)
 		w.condition(autoscalingv2.ScalingActive, corev1.ConditionFalse, "AmbiguousSelector")
-		if !slices.Contains(w.counts.all, "all none spec") {
-			t.Errorf("evaluations are counted as %v", w.counts.all)
+		if w.measured("reconciliations_total none spec") == 0 {
+			t.Errorf("evaluations are counted as %v", looptest.Measured(t, w.metrics))
 		}
 	})
 }
@@ -335,11 +316,11 @@ func TestEvaluationsAreCounted(t *testing.T) {
 		w.start()
 		w.pass(time.Second)
 		w.replicas(2)
-		if got := fmt.Sprint(w.counts.all); got != "[Resource scale_up none all scale_up none]" {
-			t.Errorf("a workload that grows is counted as %s", got)
+		if all, metric := w.measured("reconciliations_total scale_up none"), w.measured("metric_computation_total scale_up none Resource"); all != 1 || metric != 1 {
+			t.Errorf("a workload that grows is counted %v times, its metric %v times", all, metric)
 		}
-		if got := maps.Collect(w.counts.now()); len(got) != 1 || got[loop.Key{Namespace: "a", Name: "web"}] != 2 {
-			t.Errorf("wanted replicas %v", got)
+		if n, wanted := w.measured("num_horizontal_pod_autoscalers"), w.measured("desired_replicas web a"); n != 1 || wanted != 2 {
+			t.Errorf("%v autoscalers, one wants %v replicas", n, wanted)
 		}
 	})
 }

@@ -9,29 +9,37 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/millrace/millrace/internal/controllers"
-	claims "github.com/millrace/millrace/internal/controllers/resourceclaim/prommetrics"
+	"github.com/millrace/millrace/internal/controllers/attachdetach"
+	"github.com/millrace/millrace/internal/controllers/cronjob"
+	"github.com/millrace/millrace/internal/controllers/endpointslice"
+	"github.com/millrace/millrace/internal/controllers/endpointslicemirroring"
+	"github.com/millrace/millrace/internal/controllers/internal/meter"
+	"github.com/millrace/millrace/internal/controllers/job"
+	"github.com/millrace/millrace/internal/controllers/nodeipam"
+	"github.com/millrace/millrace/internal/controllers/nodelifecycle"
+	"github.com/millrace/millrace/internal/controllers/persistentvolume"
+	"github.com/millrace/millrace/internal/controllers/podautoscaler"
+	"github.com/millrace/millrace/internal/controllers/resourceclaim"
 )
 
 // Measure registers the metrics of all loops, and sets the options so that the loops count.
-func Measure(o *controllers.Options, r prometheus.Registerer) (err error) {
-	if o.Claims.Metrics, err = claims.New(r); err != nil {
-		return err
-	}
-	m := &maker{r: r}
-	o.Jobs.Metrics, o.CronJobs.Metrics = newJobs(m), newCronJobs(m)
-	o.Nodes.Metrics, o.Ranges.Metrics = newNodes(m), newRanges(m)
-	o.Slices.Metrics, o.Mirrors.Metrics = newServiceSlices(m), newMirrorSlices(m)
-	o.Autoscaling.Metrics = newAutoscalers(m)
-	o.Claiming.Metrics, o.Attaching.Metrics = newVolumes(m), newAttachments(m)
+func Measure(o *controllers.Options, r prometheus.Registerer) error {
+	m := meter.New(r)
+	o.Claims.Metrics = resourceclaim.NewMetrics(m)
+	o.Jobs.Metrics, o.CronJobs.Metrics = job.NewMetrics(m), cronjob.NewMetrics(m)
+	o.Nodes.Metrics, o.Ranges.Metrics = nodelifecycle.NewMetrics(m), nodeipam.NewMetrics(m)
+	o.Slices.Metrics, o.Mirrors.Metrics = endpointslice.NewMetrics(m), endpointslicemirroring.NewMetrics(m)
+	o.Autoscaling.Metrics = podautoscaler.NewMetrics(m)
+	o.Claiming.Metrics, o.Attaching.Metrics = persistentvolume.NewMetrics(m), attachdetach.NewMetrics(m)
 	o.Ephemeral.Created = claimed(m)
 	o.Publishing.Synced, o.Bundling.Synced = published(m, "root_ca_cert_publisher"), published(m, "clustertrustbundle_publisher")
 	o.Evictions.Evicted, o.DeviceEvictions.Evicted = evicted(m, "taint_eviction_controller"), evicted(m, "device_taint_eviction_controller")
 	o.Pods.Deleted = collected(m)
 	o.StatefulSets.Count = unavailable(m)
-	o.Garbage.NotDiscovered = m.counter("garbagecollector_controller", "resources_sync_error_total", "Number of times that kinds could not be discovered.").Inc
-	o.ReplicaSets.Chosen = m.histogram("replicaset_controller", "sorting_deletion_age_ratio",
+	o.Garbage.NotDiscovered = m.Counter("garbagecollector_controller", "resources_sync_error_total", "Number of times that kinds could not be discovered.").Inc
+	o.ReplicaSets.Chosen = m.Histogram("replicaset_controller", "sorting_deletion_age_ratio",
 		"Age of a ready pod that is deleted because there are too many, as a multiple of the age of the youngest one.", prometheus.ExponentialBuckets(0.25, 2, 6)).Observe
-	return m.err
+	return m.Err()
 }
 
 // Runs returns a function for the field of that name of a [loop.Group], which counts the loops of a program that run.

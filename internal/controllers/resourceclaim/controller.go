@@ -7,6 +7,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/internal/controllers/internal/meter"
 	"github.com/millrace/millrace/internal/controllers/podview"
 	"github.com/millrace/millrace/loop"
 )
@@ -27,21 +28,18 @@ var Entry = Options{}.Entry()
 // Options of the loop. The zero value works.
 type Options struct {
 	// Metrics counts what the loop does.
-	Metrics Metrics
+	Metrics *Metrics
 }
 
 // Entry is this loop among the others.
 func (o Options) Entry() loop.Entry {
-	if o.Metrics == nil {
-		o.Metrics = noMetrics{}
-	}
 	return loop.Entry{Name: name, Aliases: []string{"resource-claim-controller"}, Source: "resource_claim", New: o.new}
 }
 
 type controller struct {
 	kube      kubernetes.Interface
 	recorder  loop.Recorder
-	metrics   Metrics
+	metrics   *Metrics
 	pods      *informer.Shared[*podview.Pod]
 	claims    *informer.Shared[*resourcev1.ResourceClaim]
 	templates *informer.Shared[*resourcev1.ResourceClaimTemplate]
@@ -66,6 +64,9 @@ func podOf(c *resourcev1.ResourceClaim) *metav1.OwnerReference {
 
 // new makes the loop: one part of it has pods as its keys, the other one claims. Older API servers have no claims.
 func (o Options) new(c *loop.Clients) (loop.Runner, error) {
+	if o.Metrics == nil {
+		o.Metrics = NewMetrics(meter.New(nil))
+	}
 	if c.Discovery != nil {
 		if _, err := c.Discovery.ServerResourcesForGroupVersion(resourcev1.SchemeGroupVersion.String()); apierrors.IsNotFound(err) {
 			return nil, nil

@@ -41,23 +41,6 @@ type Sync struct {
 	Distribution string
 }
 
-// Metrics receives what becomes of slices.
-type Metrics interface {
-	// Synced is called after each sync.
-	Synced(key loop.Key, s Sync)
-	// Gone is called when there is nothing to have slices for any more.
-	Gone(key loop.Key)
-}
-
-// NoMetrics counts nothing.
-type NoMetrics struct{}
-
-// Synced implements Metrics.
-func (NoMetrics) Synced(loop.Key, Sync) {}
-
-// Gone implements Metrics.
-func (NoMetrics) Gone(loop.Key) {}
-
 // Sync returns what the plan does to the existing slices.
 func (p *Plan) Sync(existing []*discoveryv1.EndpointSlice) Sync {
 	s := Sync{Created: len(p.Create), Changed: len(p.Update), Deleted: len(p.Delete)}

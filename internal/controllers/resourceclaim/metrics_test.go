@@ -1,4 +1,4 @@
-package prommetrics_test
+package resourceclaim_test
 
 import (
 	"errors"
@@ -9,16 +9,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/millrace/millrace/internal/controllers/internal/meter"
 	"github.com/millrace/millrace/internal/controllers/resourceclaim"
-	"github.com/millrace/millrace/internal/controllers/resourceclaim/prommetrics"
 )
 
 func TestClaimsAreCountedUnderKubernetesNames(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	m, err := prommetrics.New(registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	maker := meter.New(registry)
+	m := resourceclaim.NewMetrics(maker)
 	m.Created(false, nil)
 	m.Created(true, errors.New("refused"))
 	m.Count(func() map[resourceclaim.Sort]int {
@@ -46,7 +44,7 @@ func TestClaimsAreCountedUnderKubernetesNames(t *testing.T) {
 	if slices.Sort(got); !slices.Equal(got, want) {
 		t.Errorf("metrics %q", got)
 	}
-	if _, err := prommetrics.New(registry); err == nil {
+	if resourceclaim.NewMetrics(maker); maker.Err() == nil {
 		t.Error("the same metrics were registered twice")
 	}
 }
