@@ -54,7 +54,8 @@ var errLate = errors.New("it took too long")
 
 // follow watches an object until an event is the one that is waited for. That an object is not there at first is a
 // deletion.
-func follow[T informer.Object, L runtime.Object](ctx context.Context, bound time.Duration, client informer.Client[T, L], name string, done func(watch.Event[T]) bool) (last T, seen *sightings, err error) {
+func follow[T informer.Object, L runtime.Object](ctx context.Context, bound time.Duration, client informer.Client[T, L], name string,
+	done func(watch.Event[T]) bool) (last T, seen *sightings, err error) {
 	began := time.Now()
 	seen = &sightings{}
 	ctx, cancel := context.WithTimeoutCause(ctx, bound, errLate)

@@ -18,7 +18,8 @@ var beyondHollow = []group{
 		`(ReplicaSet|ReplicationController) should serve a basic image`, `Guestbook|Update Demo`,
 	}},
 	{"a program must run in the container: what it prints, how it ends, what it finds", []string{
-		`should mount (an API token into pods|projected service account token)`, `Kubectl (logs|client Kubectl expose)`, `StatefulSet .*(rolling updates and roll backs of template|stateful pod is unhealthy|even with unhealthy pods)`,
+		`should mount (an API token into pods|projected service account token)`, `Kubectl (logs|client Kubectl expose)`,
+		`StatefulSet .*(rolling updates and roll backs of template|stateful pod is unhealthy|even with unhealthy pods)`,
 		`Job should (allow to use the pod failure policy on exit code|execute all indexes despite|mark indexes as failed|terminate job execution)|Job with successPolicy succeeded(Count|Indexes)`,
 		`\[sig-node\] (Containers?|Ephemeral Containers|InitContainer|Kubelet|Pod InPlace Resize|PreStop|Probing container|Security Context|Sysctls) `,
 		`\[sig-node\] Pods should (contain environment|support )`,
@@ -28,7 +29,8 @@ var beyondHollow = []group{
 		`\[sig-storage\] (Downward API|EmptyDir|Projected|Subpath) `, `\[sig-storage\] (ConfigMap|Secrets) (.*consumable|.*volume)`,
 	}},
 	{"a job's container must run for long, and hollow ones end after a second", []string{
-		`CronJob should (schedule multiple jobs concurrently|replace jobs when|not schedule new jobs when Forbid)`, `Job should (allow to use a pod failure policy to ignore|delete a job|adopt matching orphans|apply changes to a job status)`,
+		`CronJob should (schedule multiple jobs concurrently|replace jobs when|not schedule new jobs when Forbid)`,
+		`Job should (allow to use a pod failure policy to ignore|delete a job|adopt matching orphans|apply changes to a job status)`,
 	}},
 	{"a container must take long to stop, and hollow ones stop at once", []string{`custom-set generation on new pods and graceful delete`}},
 	{"an image that does not exist must fail, and hollow nodes take every image", []string{`proportional scaling|rollback without unnecessary restarts`}},

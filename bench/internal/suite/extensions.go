@@ -117,7 +117,8 @@ func rules(resource string) string {
 }
 
 func (h *hook) configuration(resource string) string {
-	return fmt.Sprintf(`{"metadata":{"name":"{NAME}"},"webhooks":[{"name":"{NAME}.example.com","sideEffects":"None","admissionReviewVersions":["v1"],"clientConfig":{"url":%q,"caBundle":%s},"rules":%s}]}`,
+	return fmt.Sprintf(`{"metadata":{"name":"{NAME}"},"webhooks":[{"name":"{NAME}.example.com","sideEffects":"None",
+		"admissionReviewVersions":["v1"],"clientConfig":{"url":%q,"caBundle":%s},"rules":%s}]}`,
 		h.url, encodedBytes(h.authority), rules(resource))
 }
 

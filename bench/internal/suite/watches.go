@@ -338,7 +338,8 @@ func informers(ctx context.Context, b *Bench) error {
 
 // Cases returns all cases, in their order.
 func Cases() []Case {
-	return slices.Concat(watchCases()[:1], writeCases(), extensionCases(), accessCases(), fanOutCases(), watchCases()[1:], listCases(1000, false), listCases(10_000, true), listCases(100_000, false), customCases())
+	return slices.Concat(watchCases()[:1], writeCases(), extensionCases(), accessCases(), fanOutCases(), watchCases()[1:],
+		listCases(1000, false), listCases(10_000, true), listCases(100_000, false), customCases())
 }
 
 // Names lists cases.

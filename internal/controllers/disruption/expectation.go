@@ -69,7 +69,11 @@ func (co *controller) declared(ctx context.Context, b *policyv1.PodDisruptionBud
 		sizes[ref.UID], sizes[owner] = size, size
 	}
 	if unmanaged {
-		co.recorder.Eventf(b, corev1.EventTypeWarning, "UnmanagedPods", "Pods selected by this PodDisruptionBudget (selector: %v) were found to be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods please set \".spec.minAvailable\" field of the PDB to an integer value.", b.Spec.Selector)
+		co.recorder.Eventf(b, corev1.EventTypeWarning, "UnmanagedPods",
+			"Pods selected by this PodDisruptionBudget (selector: %v) were found to be unmanaged. "+
+				"As a result, the status of the PDB cannot be calculated correctly, which may result in undefined behavior. "+
+				"To account for these pods please set \".spec.minAvailable\" field of the PDB to an integer value.",
+			b.Spec.Selector)
 	}
 	return total, nil
 }

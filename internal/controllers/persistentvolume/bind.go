@@ -110,7 +110,8 @@ func (r *controller) failed(ctx context.Context, volume *corev1.PersistentVolume
 
 // claimStatus writes a claim's phase and, if it has a volume, its capacity and access modes. The capacity of a claim
 // that was bound before is not changed: a file system may be smaller than its volume while it is being expanded.
-func (r *controller) claimStatus(ctx context.Context, claim *corev1.PersistentVolumeClaim, phase corev1.PersistentVolumeClaimPhase, volume *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
+func (r *controller) claimStatus(ctx context.Context, claim *corev1.PersistentVolumeClaim, phase corev1.PersistentVolumeClaimPhase,
+	volume *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
 	changed := claim.DeepCopy()
 	s, same := &changed.Status, claim.Status.Phase == phase
 	s.Phase = phase

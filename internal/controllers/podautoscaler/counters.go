@@ -35,11 +35,11 @@ func NewMetrics(m *meter.Maker) *Metrics {
 	a := &Metrics{
 		evaluations: meter.ChildrenOf(func(e outcome) meter.Timed {
 			labels := []string{string(e.action), string(e.failed)}
-			return meter.Timed{all.WithLabelValues(labels...), allTook.WithLabelValues(labels...)}
+			return meter.Timed{Number: all.WithLabelValues(labels...), Took: allTook.WithLabelValues(labels...)}
 		}),
 		metrics: meter.ChildrenOf(func(e outcome) meter.Timed {
 			labels := []string{string(e.action), string(e.failed), string(e.kind)}
-			return meter.Timed{metrics.WithLabelValues(labels...), metricsTook.WithLabelValues(labels...)}
+			return meter.Timed{Number: metrics.WithLabelValues(labels...), Took: metricsTook.WithLabelValues(labels...)}
 		}),
 	}
 	number := meter.Gauge(subsystem, "num_horizontal_pod_autoscalers", "Number of autoscalers.")

@@ -177,7 +177,8 @@ func milli(value int64) *resource.Quantity {
 	return resource.NewMilliQuantity(value, resource.DecimalSI)
 }
 
-func (e *evaluation) askResource(ctx context.Context, scale *autoscalingv1.Scale, selector labels.Selector, what corev1.ResourceName, container string, target *autoscalingv2.MetricTarget, current *autoscalingv2.MetricValueStatus) (int32, string, error) {
+func (e *evaluation) askResource(ctx context.Context, scale *autoscalingv1.Scale, selector labels.Selector,
+	what corev1.ResourceName, container string, target *autoscalingv2.MetricTarget, current *autoscalingv2.MetricValueStatus) (int32, string, error) {
 	kind := "utilization"
 	switch {
 	case target.AverageValue != nil:
@@ -215,7 +216,8 @@ func (e *evaluation) askResource(ctx context.Context, scale *autoscalingv1.Scale
 	return replicas, fmt.Sprintf("%s resource utilization (percentage of request)", what), nil
 }
 
-func (e *evaluation) askPods(ctx context.Context, scale *autoscalingv1.Scale, selector labels.Selector, source *autoscalingv2.PodsMetricSource, current *autoscalingv2.MetricValueStatus) (int32, error) {
+func (e *evaluation) askPods(ctx context.Context, scale *autoscalingv1.Scale, selector labels.Selector,
+	source *autoscalingv2.PodsMetricSource, current *autoscalingv2.MetricValueStatus) (int32, error) {
 	if source.Target.AverageValue == nil {
 		return 0, wrong("invalid pods metric source: no average value target was set")
 	}
@@ -232,7 +234,8 @@ func (e *evaluation) askPods(ctx context.Context, scale *autoscalingv1.Scale, se
 	return replicas, err
 }
 
-func (e *evaluation) askObject(ctx context.Context, scale *autoscalingv1.Scale, selector labels.Selector, source *autoscalingv2.ObjectMetricSource, current *autoscalingv2.MetricValueStatus) (int32, string, error) {
+func (e *evaluation) askObject(ctx context.Context, scale *autoscalingv1.Scale, selector labels.Selector,
+	source *autoscalingv2.ObjectMetricSource, current *autoscalingv2.MetricValueStatus) (int32, string, error) {
 	t, o := &source.Target, &source.DescribedObject
 	byValue := t.Type == autoscalingv2.ValueMetricType && t.Value != nil
 	byAverage := t.Type == autoscalingv2.AverageValueMetricType && t.AverageValue != nil
@@ -253,7 +256,8 @@ func (e *evaluation) askObject(ctx context.Context, scale *autoscalingv1.Scale, 
 	return replicas, fmt.Sprintf("%s metric %s", o.Kind, source.Metric.Name), err
 }
 
-func (e *evaluation) askExternal(ctx context.Context, scale *autoscalingv1.Scale, selector labels.Selector, source *autoscalingv2.ExternalMetricSource, current *autoscalingv2.MetricValueStatus) (int32, error) {
+func (e *evaluation) askExternal(ctx context.Context, scale *autoscalingv1.Scale, selector labels.Selector,
+	source *autoscalingv2.ExternalMetricSource, current *autoscalingv2.MetricValueStatus) (int32, error) {
 	t := &source.Target
 	if t.AverageValue == nil && t.Value == nil {
 		return 0, wrong("invalid external metric source: neither a value target nor an average value target was set")

@@ -165,7 +165,8 @@ func total(all map[string]figure) (sum int64) {
 }
 
 // byUtilization compares the usage in percent of the requests with a target.
-func (e *evaluation) byUtilization(now int32, pods []corev1.Pod, figures map[string]figure, what corev1.ResourceName, container string, target int32) (replicas, utilization int32, average int64, err error) {
+func (e *evaluation) byUtilization(now int32, pods []corev1.Pod, figures map[string]figure,
+	what corev1.ResourceName, container string, target int32) (replicas, utilization int32, average int64, err error) {
 	requests := map[string]int64{}
 	first := true
 	prepare := func() error {

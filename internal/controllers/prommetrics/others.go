@@ -31,7 +31,7 @@ func published(m *meter.Maker, subsystem string) func(err error, took time.Durat
 	number := m.Counters(subsystem, "sync_total", "Number of syncs, by the result as an HTTP status.", "code")
 	duration := m.Histograms(subsystem, "sync_duration_seconds", "How long in seconds a sync takes.", prometheus.ExponentialBuckets(0.001, 2, 15), "code")
 	codes := meter.ChildrenOf(func(code string) meter.Timed {
-		return meter.Timed{number.WithLabelValues(code), duration.WithLabelValues(code)}
+		return meter.Timed{Number: number.WithLabelValues(code), Took: duration.WithLabelValues(code)}
 	})
 	return func(err error, took time.Duration) {
 		if !errors.Is(err, loop.ErrBehind) { // then the sync has not begun

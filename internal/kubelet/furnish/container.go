@@ -94,7 +94,8 @@ func (f *Furnisher) nonRoot(ctx context.Context, pod *corev1.Pod, c *corev1.Cont
 	case uid != nil && *uid == 0, uid == nil && name == "":
 		return fmt.Errorf("container has runAsNonRoot and image will run as root (pod: \"%s_%s(%s)\", container: %s)", pod.Name, pod.Namespace, pod.UID, c.Name)
 	case uid == nil:
-		return fmt.Errorf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root (pod: \"%s_%s(%s)\", container: %s)", name, pod.Name, pod.Namespace, pod.UID, c.Name)
+		return fmt.Errorf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root (pod: \"%s_%s(%s)\", container: %s)",
+			name, pod.Name, pod.Namespace, pod.UID, c.Name)
 	}
 	return nil
 }

@@ -98,7 +98,10 @@ func (q question) ports(s foundService, name, protocol string) found {
 	wanted := func(p port) bool {
 		return (name == "" || p.name != "" && "_"+p.name == name) && (protocol == "" || "_"+p.protocol == protocol)
 	}
-	r := srv{question: q, found: found{records: q.into}, service: s.name + "." + s.namespace + ".svc." + q.domain, noData: q.kind != wire.TypeSRV && q.kind != wire.TypeANY || name == "" && protocol != ""}
+	r := srv{
+		question: q, found: found{records: q.into}, service: s.name + "." + s.namespace + ".svc." + q.domain,
+		noData: q.kind != wire.TypeSRV && q.kind != wire.TypeANY || name == "" && protocol != "",
+	}
 	if s.headless {
 		for t, ports := range q.targets(s) {
 			for p := range ports.all {

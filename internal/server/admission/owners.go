@@ -41,7 +41,8 @@ func ownerReferences(o *Options) registry.Admission {
 		for _, ref := range blocking {
 			face := kindOf(o.Registry, ref)
 			if face == nil {
-				return forbidden(c, "cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion %s Kind %s: no matches for kind %q in version %q", ref.APIVersion, ref.Kind, ref.Kind, ref.APIVersion)
+				return forbidden(c, "cannot set blockOwnerDeletion in this case because cannot find RESTMapping for "+
+					"APIVersion %s Kind %s: no matches for kind %q in version %q", ref.APIVersion, ref.Kind, ref.Kind, ref.APIVersion)
 			}
 			namespace := ""
 			if face.Of.Namespaced {

@@ -264,7 +264,9 @@ func target(t reflect.Type) reflect.Type {
 
 // wellKnown are descriptions of types without documentation.
 var wellKnown = map[string]string{
-	"io.k8s.apimachinery.pkg.api.resource.Quantity":   "Quantity is a fixed-point number with a unit suffix: 100m, 1.5Gi, 2e3. Suffixes are those of the binary system (Ki, Mi, Gi, Ti, Pi, Ei), of the decimal system (m, none, k, M, G, T, P, E), or a decimal exponent. It is answered in its canonical form: no fraction, and the largest suffix that allows it.",
+	"io.k8s.apimachinery.pkg.api.resource.Quantity": "Quantity is a fixed-point number with a unit suffix: 100m, 1.5Gi, 2e3. " +
+		"Suffixes are those of the binary system (Ki, Mi, Gi, Ti, Pi, Ei), of the decimal system (m, none, k, M, G, T, P, E), " +
+		"or a decimal exponent. It is answered in its canonical form: no fraction, and the largest suffix that allows it.",
 	"io.k8s.apimachinery.pkg.util.intstr.IntOrString": "IntOrString is an integer or a string: a number or a percentage, a port's number or its name.",
 	"io.k8s.apimachinery.pkg.apis.meta.v1.Time":       "Time is a moment, in the format of RFC 3339, to the second.",
 	"io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime":  "MicroTime is a moment, in the format of RFC 3339, to the microsecond.",

@@ -23,7 +23,8 @@ func (f *kubeletClientFlags) add(fl *pflag.FlagSet) {
 	fl.StringVar(&o.CertFile, "kubelet-client-certificate", "", "client certificate for kubelets (default: one signed by the cluster's own CA)")
 	fl.StringVar(&o.KeyFile, "kubelet-client-key", "", "key of the client certificate for kubelets")
 	fl.DurationVar(&o.Timeout, "kubelet-timeout", 5*time.Second, "how long connecting to a kubelet may take")
-	fl.StringSliceVar(&o.AddressTypes, "kubelet-preferred-address-types", nil, "types of node addresses at which kubelets are called, in order of preference (default: InternalIP,ExternalIP,Hostname,InternalDNS,ExternalDNS)")
+	fl.StringSliceVar(&o.AddressTypes, "kubelet-preferred-address-types", nil,
+		"types of node addresses at which kubelets are called, in order of preference (default: InternalIP,ExternalIP,Hostname,InternalDNS,ExternalDNS)")
 }
 
 // check reports flags that do not fit together, and files that cannot be read.

@@ -39,7 +39,8 @@ func (f *servingFlags) check() error {
 	h := &f.headers
 	for _, d := range h.StrictTransport {
 		if !strictTransport.MatchString(d) {
-			return errors.New("--strict-transport-security-directives invalid, allowed values: max-age=expireTime, includeSubDomains, preload. see https://tools.ietf.org/html/rfc6797#section-6.1 for more information")
+			return errors.New("--strict-transport-security-directives invalid, allowed values: max-age=expireTime, " +
+				"includeSubDomains, preload. see https://tools.ietf.org/html/rfc6797#section-6.1 for more information")
 		}
 	}
 	switch {

@@ -66,8 +66,10 @@ func (f *loopFlags) add(fl *pflag.FlagSet) {
 	fl.Float64Var(&a.Tolerance, "horizontal-pod-autoscaler-tolerance", 0.1, "how much the ratio of usage to target may differ from 1 without scaling")
 	fl.IntVar(&f.set.Pods.Threshold, "terminated-pod-gc-threshold", 12500, "how many finished pods are kept; 0: all")
 	fl.BoolVar(&f.provisions, "enable-dynamic-provisioning", true, "have volumes made for claims that name a storage class")
-	fl.BoolVar(&f.set.Attaching.NeverForce, "disable-force-detach-on-timeout", false, "leave the volumes of a node attached that is not ready, until they are unmounted or the node is tainted as out of service")
-	fl.DurationVar(&f.set.Cleaning.Period, "legacy-service-account-token-clean-up-period", 365*24*time.Hour, "how long a token in a secret that Kubernetes has made must not have been used until it is marked as invalid, and then until it is deleted")
+	fl.BoolVar(&f.set.Attaching.NeverForce, "disable-force-detach-on-timeout", false,
+		"leave the volumes of a node attached that is not ready, until they are unmounted or the node is tainted as out of service")
+	fl.DurationVar(&f.set.Cleaning.Period, "legacy-service-account-token-clean-up-period", 365*24*time.Hour,
+		"how long a token in a secret that Kubernetes has made must not have been used until it is marked as invalid, and then until it is deleted")
 	fl.BoolVar(&f.collects, "enable-garbage-collector", true, "delete objects whose owners are gone")
 }
 

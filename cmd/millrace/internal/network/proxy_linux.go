@@ -58,11 +58,13 @@ func ProxyCommand() *cobra.Command {
 	fl.StringVar(&f.clusterCIDR, "cluster-cidr", "", "pod ranges of the cluster, one for each IP family, separated by a comma; traffic to services from other sources is masqueraded")
 	fl.StringVar(&f.detectLocal, "detect-local-mode", string(standard.DetectLocalMode), "how traffic of pods is recognized; only ClusterCIDR is supported")
 	fl.BoolVar(&f.masqueradeAll, "masquerade-all", false, "masquerade all traffic to cluster IPs")
-	fl.StringSliceVar(&f.nodePorts, "nodeport-addresses", standard.NodePortAddresses, `ranges of the node's addresses on which node ports are open; "primary" means its first address of each IP family`)
+	fl.StringSliceVar(&f.nodePorts, "nodeport-addresses", standard.NodePortAddresses,
+		`ranges of the node's addresses on which node ports are open; "primary" means its first address of each IP family`)
 	fl.StringVar(&f.health, "healthz-bind-address", standard.HealthzBindAddress, "address and port of /healthz and /livez; empty: none")
 	fl.StringVar(&f.metrics, "metrics-bind-address", standard.MetricsBindAddress, "address and port of /metrics, /proxyMode and /configz; empty: none")
 	fl.Int32Var(&f.oomScoreAdj, "oom-score-adj", *standard.OOMScoreAdj, "oom_score_adj of this process, from -1000 to 1000")
-	fl.Int32Var(&f.maxPerCore, "conntrack-max-per-core", *standard.Conntrack.MaxPerCore, "how many connections are tracked at least for each processor; 0 leaves the limit as it is. A higher limit is not lowered")
+	fl.Int32Var(&f.maxPerCore, "conntrack-max-per-core", *standard.Conntrack.MaxPerCore,
+		"how many connections are tracked at least for each processor; 0 leaves the limit as it is. A higher limit is not lowered")
 	fl.Int32Var(&f.minimum, "conntrack-min", *standard.Conntrack.Min, "how many connections are tracked at least, unless --conntrack-max-per-core is 0")
 	fl.DurationVar(&f.established, "conntrack-tcp-timeout-established", standard.Conntrack.TCPEstablishedTimeout.Duration, "how long idle TCP connections are tracked; 0 leaves it as it is")
 	fl.DurationVar(&f.closeWait, "conntrack-tcp-timeout-close-wait", standard.Conntrack.TCPCloseWaitTimeout.Duration, "how long TCP connections are tracked that one side has closed")

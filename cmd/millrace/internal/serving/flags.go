@@ -44,7 +44,8 @@ func (f *Flags) Add(c *cobra.Command) {
 	fl.StringVar(&f.Data, "data", DefaultData(), `directory that stores the cluster; "memory" stores nothing`)
 	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "file to write the administrator's kubeconfig to (default: kubeconfig in the data directory)")
 	f.Etcd.Add(c, "default: a log in the data directory")
-	fl.StringVar(&f.advertise, "advertise-address", "", "address at which pods and other servers reach the API (default: the listen address or, if that is a loopback or unspecified address, the address of the default route)")
+	fl.StringVar(&f.advertise, "advertise-address", "",
+		"address at which pods and other servers reach the API (default: the listen address or, if that is a loopback or unspecified address, the address of the default route)")
 	fl.StringVar(&f.tokenFile, "token-auth-file", "", "file of static tokens: token,user,uid,\"group1,group2\"")
 	fl.StringVar(&f.clientCA, "client-ca-file", "", "additional CA certificates for client certificates")
 	fl.StringVar(&f.ServiceRange, "service-cluster-ip-range", "10.96.0.0/16", "address range of services")

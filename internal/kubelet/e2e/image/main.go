@@ -106,7 +106,10 @@ func layerOf(program []byte) ([]byte, error) {
 		file(w, "etc/passwd", 0o644, passwd),
 		file(w, "etc/group", 0o644, []byte("root:x:0:\nnobody:x:65534:\n")),
 	)
-	for _, name := range []string{"sh", "cat", "ls", "tar", "echo", "sleep", "id", "env", "test", "touch", "rm", "kill", "true", "false", "mkdir", "wget", "httpd", "nc", "stty", "ps", "head", "tail", "cut", "grep", "readlink", "printf"} {
+	for _, name := range []string{
+		"sh", "cat", "ls", "tar", "echo", "sleep", "id", "env", "test", "touch", "rm", "kill", "true", "false", "mkdir",
+		"wget", "httpd", "nc", "stty", "ps", "head", "tail", "cut", "grep", "readlink", "printf",
+	} {
 		err = errors.Join(err, w.WriteHeader(&tar.Header{Name: "bin/" + name, Typeflag: tar.TypeSymlink, Linkname: "/program", Mode: 0o777}))
 	}
 	return buffer.Bytes(), errors.Join(err, w.Close())

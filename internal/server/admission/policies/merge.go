@@ -16,7 +16,8 @@ import (
 
 // merged is the object with an apply configuration merged into it. Nobody owns the fields for that.
 func (a *alteration) merged(v *attributes.Version, fields map[string]any) (runtime.Object, error) {
-	unknown := apierrors.NewServiceUnavailable(fmt.Sprintf("Resource kind %s not found. There can be a delay between when CustomResourceDefinitions are created and when they are available.", v.AsKind))
+	unknown := apierrors.NewServiceUnavailable(fmt.Sprintf("Resource kind %s not found. "+
+		"There can be a delay between when CustomResourceDefinitions are created and when they are available.", v.AsKind))
 	if a.o.Types == nil {
 		return nil, unknown
 	}

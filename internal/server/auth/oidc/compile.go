@@ -135,7 +135,8 @@ func (c *compiler) mappings(m *mapping, from *ClaimMappings, path *field.Path) {
 	}
 	if c.namesEmail && !c.namesVerified {
 		c.fail(field.Invalid(path.Child("username", "expression"), from.Username.Expression,
-			"claims.email_verified must be used in claimMappings.username.expression or claimMappings.extra[*].valueExpression or claimValidationRules[*].expression when claims.email is used in claimMappings.username.expression"))
+			"claims.email_verified must be used in claimMappings.username.expression or claimMappings.extra[*].valueExpression "+
+				"or claimValidationRules[*].expression when claims.email is used in claimMappings.username.expression"))
 	}
 }
 

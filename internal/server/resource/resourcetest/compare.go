@@ -110,7 +110,9 @@ func sameTable(t *testing.T, s corpus.Step, f *resource.Face, object json.RawMes
 	if len(want.Rows) == 0 {
 		return
 	}
-	object = []byte(strings.NewReplacer(`"eventTime":"TIME"`, `"eventTime":"2026-01-02T03:04:05.000000Z"`, `"TIME"`, `"2026-01-02T03:04:05Z"`, `"PORT"`, `30123`, `"IP"`, `"10.0.0.7"`).Replace(string(object)))
+	object = []byte(strings.NewReplacer(
+		`"eventTime":"TIME"`, `"eventTime":"2026-01-02T03:04:05.000000Z"`, `"TIME"`, `"2026-01-02T03:04:05Z"`, `"PORT"`, `30123`, `"IP"`, `"10.0.0.7"`,
+	).Replace(string(object)))
 	o, err := Decode(f, object)
 	if err != nil {
 		t.Fatal(err)
