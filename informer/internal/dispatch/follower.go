@@ -31,7 +31,7 @@ type Follower[T any] struct {
 	cursor  *Change[T] // guarded by mu: the last change taken; nil before the start
 	backlog backlog[T] // guarded by mu
 
-	place place // guarded by the shared loop's mu
+	goroutine goroutine // guarded by the shared loop's mu
 
 	// These belong to the goroutine that calls the receiver.
 	nextResync time.Time     // zero: never

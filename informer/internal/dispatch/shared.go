@@ -41,13 +41,13 @@ const (
 	longestPenalty = time.Minute
 )
 
-// place is the goroutine in which a follower's receiver is called.
-type place int
+// goroutine says in which goroutine a follower's receiver is called.
+type goroutine int
 
 const (
-	alone  place = iota // in its own goroutine
-	shared              // in the shared loop's goroutine
-	gone                // not called any more
+	alone  goroutine = iota // in its own goroutine
+	shared                  // in the shared loop's goroutine
+	gone                    // not called any more
 )
 
 // join adds a follower that has caught up; ok reports whether it did. If runsLoop, no goroutine runs the loop and the
@@ -58,7 +58,7 @@ func (l *sharedLoop[T]) join(f *Follower[T]) (generation uint64, runsLoop, ok bo
 	if l.stopping || f.leaving.Err() != nil || time.Now().Before(f.aloneUntil) {
 		return 0, false, false
 	}
-	f.place = shared
+	f.goroutine = shared
 	l.members = append(l.members, f)
 	if l.running {
 		l.wake.Raise()
@@ -72,14 +72,14 @@ func (l *sharedLoop[T]) join(f *Follower[T]) (generation uint64, runsLoop, ok bo
 func (l *sharedLoop[T]) leave(f *Follower[T]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if f.place == shared {
+	if f.goroutine == shared {
 		l.leaveLocked(f)
 	}
 }
 
 func (l *sharedLoop[T]) leaveLocked(f *Follower[T]) {
 	l.removeLocked(f)
-	f.place = gone
+	f.goroutine = gone
 	if l.calling != f {
 		close(f.done)
 	}
@@ -185,14 +185,14 @@ func (l *sharedLoop[T]) endCall(generation uint64, f *Follower[T], slow bool) bo
 	}
 	l.calling = nil
 	switch {
-	case f.place == gone:
+	case f.goroutine == gone:
 		close(f.done)
 	case slow || f.resyncDue(time.Now()):
 		if slow {
 			f.penalize()
 		}
 		l.removeLocked(f)
-		f.place = alone
+		f.goroutine = alone
 		l.owner.running.Go(f.runAlone)
 	}
 	return true

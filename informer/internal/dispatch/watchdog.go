@@ -28,7 +28,7 @@ func (l *sharedLoop[T]) checkCall() {
 	case l.callsSeen == l.calls:
 		f := l.calling
 		l.removeLocked(f)
-		f.place = alone
+		f.goroutine = alone
 		f.penalize()
 		l.replaceLocked()
 	default:
@@ -62,7 +62,7 @@ func (l *sharedLoop[T]) goroutineEnded(generation uint64) {
 	f := l.calling
 	f.leave(ErrClosed)
 	l.removeLocked(f)
-	f.place = gone
+	f.goroutine = gone
 	close(f.done)
 	l.replaceLocked()
 }

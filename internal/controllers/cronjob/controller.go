@@ -59,8 +59,8 @@ func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 	}, nil
 }
 
-// step is one sync of a CronJob. It owns its copy.
-type step struct {
+// oneSync is one sync of a CronJob. It owns its copy.
+type oneSync struct {
 	*controller
 	key  loop.Key
 	cron *batchv1.CronJob
@@ -74,7 +74,7 @@ func (c *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	if !ok {
 		return loop.Result{}, nil
 	}
-	s := &step{controller: c, key: key, cron: found.DeepCopy(), now: c.now()}
+	s := &oneSync{controller: c, key: key, cron: found.DeepCopy(), now: c.now()}
 	s.jobs = slices.Collect(owned.By(c.jobs, found))
 	failure := s.clean(ctx) // first, as in Kubernetes: of a Job that is not kept no end is reported
 	if err := s.takeStock(ctx); err != nil {
@@ -88,7 +88,7 @@ func (c *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	return loop.Result{After: after}, failure
 }
 
-func (s *step) writeStatus(ctx context.Context) error {
+func (s *oneSync) writeStatus(ctx context.Context) error {
 	written, err := s.kube.BatchV1().CronJobs(s.cron.Namespace).UpdateStatus(ctx, s.cron, metav1.UpdateOptions{})
 	if err != nil {
 		return fmt.Errorf("write status of cron job %s: %w", s.key, err)
@@ -98,7 +98,7 @@ func (s *step) writeStatus(ctx context.Context) error {
 }
 
 // takeStock updates the list of active Jobs.
-func (s *step) takeStock(ctx context.Context) error {
+func (s *oneSync) takeStock(ctx context.Context) error {
 	for _, j := range s.jobs {
 		end, ended := ending(j)
 		active := s.active(j)
@@ -142,16 +142,16 @@ func ending(j *batchv1.Job) (batchv1.JobConditionType, bool) {
 	return "", false
 }
 
-func (s *step) active(j *batchv1.Job) bool {
+func (s *oneSync) active(j *batchv1.Job) bool {
 	return slices.ContainsFunc(s.cron.Status.Active, func(ref corev1.ObjectReference) bool { return ref.UID == j.UID })
 }
 
-func (s *step) forget(j *batchv1.Job) {
+func (s *oneSync) forget(j *batchv1.Job) {
 	s.cron.Status.Active = slices.DeleteFunc(s.cron.Status.Active, func(ref corev1.ObjectReference) bool { return ref.UID == j.UID })
 }
 
 // clean deletes the oldest finished Jobs beyond the history limits.
-func (s *step) clean(ctx context.Context) error {
+func (s *oneSync) clean(ctx context.Context) error {
 	kept := map[batchv1.JobConditionType]*int32{
 		batchv1.JobComplete: s.cron.Spec.SuccessfulJobsHistoryLimit, batchv1.JobFailed: s.cron.Spec.FailedJobsHistoryLimit,
 	}

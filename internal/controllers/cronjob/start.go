@@ -18,7 +18,7 @@ import (
 )
 
 // schedule makes the Job that is due, if any, and returns when to sync again.
-func (s *step) schedule(ctx context.Context) (time.Duration, error) {
+func (s *oneSync) schedule(ctx context.Context) (time.Duration, error) {
 	if s.cron.DeletionTimestamp != nil || s.cron.Spec.Suspend != nil && *s.cron.Spec.Suspend {
 		return 0, nil
 	}
@@ -48,7 +48,7 @@ func (s *step) schedule(ctx context.Context) (time.Duration, error) {
 }
 
 // start makes the Job of a scheduled time, unless the deadline or the concurrency policy forbids it.
-func (s *step) start(ctx context.Context, at time.Time) error {
+func (s *oneSync) start(ctx context.Context, at time.Time) error {
 	name := jobName(s.cron, at)
 	if slices.ContainsFunc(s.cron.Status.Active, func(ref corev1.ObjectReference) bool { return ref.Name == name }) {
 		return nil
@@ -76,7 +76,7 @@ func jobName(cron *batchv1.CronJob, at time.Time) string {
 }
 
 // jobAt returns the Job for a scheduled time.
-func (s *step) jobAt(at time.Time, name string) *batchv1.Job {
+func (s *oneSync) jobAt(at time.Time, name string) *batchv1.Job {
 	t := &s.cron.Spec.JobTemplate
 	notes := maps.Clone(t.Annotations)
 	if notes == nil {
@@ -97,7 +97,7 @@ func (s *step) jobAt(at time.Time, name string) *batchv1.Job {
 	}
 }
 
-func (s *step) create(ctx context.Context, job *batchv1.Job, at time.Time) error {
+func (s *oneSync) create(ctx context.Context, job *batchv1.Job, at time.Time) error {
 	jobs := s.kube.BatchV1().Jobs(job.Namespace)
 	made, err := jobs.Create(ctx, job, metav1.CreateOptions{})
 	switch {
@@ -128,7 +128,7 @@ func (s *step) create(ctx context.Context, job *batchv1.Job, at time.Time) error
 }
 
 // removeActive deletes all active Jobs.
-func (s *step) removeActive(ctx context.Context) error {
+func (s *oneSync) removeActive(ctx context.Context) error {
 	for _, ref := range slices.Clone(s.cron.Status.Active) {
 		i := slices.IndexFunc(s.jobs, func(j *batchv1.Job) bool { return j.UID == ref.UID })
 		if i < 0 {
@@ -142,7 +142,7 @@ func (s *step) removeActive(ctx context.Context) error {
 }
 
 // remove deletes a Job and, in the background, its pods.
-func (s *step) remove(ctx context.Context, j *batchv1.Job) error {
+func (s *oneSync) remove(ctx context.Context, j *batchv1.Job) error {
 	background := metav1.DeletePropagationBackground
 	err := s.kube.BatchV1().Jobs(j.Namespace).Delete(ctx, j.Name, metav1.DeleteOptions{
 		PropagationPolicy: &background, Preconditions: metav1.NewUIDPreconditions(string(j.UID)),

@@ -41,7 +41,7 @@ type controller struct {
 	now      func() time.Time
 	sets     *informer.Shared[*appsv1.DaemonSet]
 	pods     *informer.Shared[*podview.Pod]
-	places   *informer.Shared[*place]
+	nodes    *informer.Shared[*nodeView]
 	history  history.History
 	upkeep   upkeep.Pods
 	pace     pace.Pace
@@ -54,7 +54,7 @@ func New(c *loop.Clients) (loop.Runner, error) {
 		kube: c.Kube, recorder: c.Recorder, now: c.Now,
 		sets:   loop.Informer(c, informer.For(c.Kube.AppsV1().DaemonSets(""))),
 		pods:   podview.Informer(c),
-		places: places(c),
+		nodes:  nodeViews(c),
 		failed: flowcontrol.NewBackOff(firstRetry, lastRetry),
 	}
 	d.history = history.History{
@@ -68,7 +68,7 @@ func New(c *loop.Clients) (loop.Runner, error) {
 	l.Watches = []loop.Watch{
 		loop.Self(d.sets),
 		loop.Owned(d.history.Cache, kind),
-		loop.Changes(d.places, func(before, after *place) []loop.Key { return d.placeChanged(l, before, after) }),
+		loop.Changes(d.nodes, func(before, after *nodeView) []loop.Key { return d.nodeChanged(l, before, after) }),
 		loop.Changes(d.pods, func(before, after *podview.Pod) []loop.Key { return d.podChanged(l, before, after) }),
 	}
 	return l, nil
@@ -123,7 +123,7 @@ func (c *controller) look(ctx context.Context, key loop.Key, ds *appsv1.DaemonSe
 		ds: ds, key: key, owner: owner, now: c.now(), hash: current.Labels[appsv1.ControllerRevisionHashLabelKey],
 		current: current, revisions: revisions, fit: fitOf(ds), minReady: time.Duration(ds.Spec.MinReadySeconds) * time.Second,
 	}
-	s.arrange(c.places, pods)
+	s.arrange(c.nodes, pods)
 	return s, nil
 }
 

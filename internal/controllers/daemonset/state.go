@@ -41,7 +41,7 @@ type post struct {
 }
 
 // arrange assigns the pods to their nodes.
-func (s *state) arrange(places *informer.Shared[*place], pods []*podview.Pod) {
+func (s *state) arrange(nodes *informer.Shared[*nodeView], pods []*podview.Pod) {
 	byNode := make(map[string][]*podview.Pod, len(pods))
 	s.live = map[string]bool{}
 	for _, p := range pods {
@@ -49,7 +49,7 @@ func (s *state) arrange(places *informer.Shared[*place], pods []*podview.Pod) {
 		byNode[node] = append(byNode[node], p)
 		s.live[p.Labels[appsv1.ControllerRevisionHashLabelKey]] = true
 	}
-	for p := range places.List() {
+	for p := range nodes.List() {
 		at := post{node: p.Name, pods: byNode[p.Name]}
 		at.run, at.stay = s.fit.on(p)
 		slices.SortFunc(at.pods, olderFirst)

@@ -58,7 +58,7 @@ func (c *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	if !ok {
 		return loop.Result{}, nil
 	}
-	d := found.DeepCopy() // the steps below store their writes in it
+	d := found.DeepCopy() // the sync below stores its writes in it
 	if apiequality.Semantic.DeepEqual(d.Spec.Selector, &metav1.LabelSelector{}) {
 		return loop.Result{}, c.refuse(ctx, key, d)
 	}
@@ -66,7 +66,7 @@ func (c *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	if err != nil {
 		return loop.Result{}, err
 	}
-	s := &step{controller: c, key: key, rollout: newRollout(d, sets, c.now())}
+	s := &oneSync{controller: c, key: key, rollout: newRollout(d, sets, c.now())}
 	if d.DeletionTimestamp != nil {
 		return loop.Result{}, s.writeStatus(ctx, s.counts())
 	}
@@ -82,7 +82,7 @@ func (c *controller) refuse(ctx context.Context, key loop.Key, d *appsv1.Deploym
 	if d.Status.ObservedGeneration >= d.Generation {
 		return nil
 	}
-	s := &step{controller: c, key: key, rollout: newRollout(d, nil, c.now())}
+	s := &oneSync{controller: c, key: key, rollout: newRollout(d, nil, c.now())}
 	status := d.Status
 	status.ObservedGeneration = d.Generation
 	return s.writeStatus(ctx, status)

@@ -20,7 +20,7 @@ import (
 type key = loop.Key
 
 // apply resizes ReplicaSets and records events.
-func (s *step) apply(ctx context.Context, changes []resize) error {
+func (s *oneSync) apply(ctx context.Context, changes []resize) error {
 	for _, change := range changes {
 		set := change.set.DeepCopy()
 		before := size(set)
@@ -38,7 +38,7 @@ func (s *step) apply(ctx context.Context, changes []resize) error {
 	return nil
 }
 
-func (s *step) saySized(name string, from, to int) {
+func (s *oneSync) saySized(name string, from, to int) {
 	direction := "up"
 	if to < from {
 		direction = "down"
@@ -47,7 +47,7 @@ func (s *step) saySized(name string, from, to int) {
 }
 
 // createCurrent creates the ReplicaSet of the current template, with the size that it may have at once.
-func (s *step) createCurrent(ctx context.Context) error {
+func (s *oneSync) createCurrent(ctx context.Context) error {
 	set := newSet(s.d)
 	promote(set, s.revision())
 	to := s.firstSize()
@@ -77,7 +77,7 @@ func (s *step) createCurrent(ctx context.Context) error {
 
 // nameTaken handles a name that exists: it may be our own ReplicaSet, which the cache did not show. If it is another
 // one, the next attempt uses another name.
-func (s *step) nameTaken(ctx context.Context, set *appsv1.ReplicaSet) error {
+func (s *oneSync) nameTaken(ctx context.Context, set *appsv1.ReplicaSet) error {
 	taken, err := s.kube.AppsV1().ReplicaSets(set.Namespace).Get(ctx, set.Name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("look who has the name of the new replica set: %w", err)
@@ -98,7 +98,7 @@ func (s *step) nameTaken(ctx context.Context, set *appsv1.ReplicaSet) error {
 	return fmt.Errorf("replica set %s of another template has the name of the new one: %w", informer.KeyOf(set), loop.ErrBehind)
 }
 
-func (s *step) notCreated(ctx context.Context, set *appsv1.ReplicaSet, cause error) error {
+func (s *oneSync) notCreated(ctx context.Context, set *appsv1.ReplicaSet, cause error) error {
 	message := fmt.Sprintf("Failed to create new replica set %q: %v", set.Name, cause)
 	if s.hasDeadline() {
 		setCondition(&s.d.Status, s.condition(appsv1.DeploymentProgressing, corev1.ConditionFalse, reasonSetFailed, message))
@@ -108,7 +108,7 @@ func (s *step) notCreated(ctx context.Context, set *appsv1.ReplicaSet, cause err
 	return fmt.Errorf("create replica set %s: %w", informer.KeyOf(set), cause)
 }
 
-func (s *step) updateSet(ctx context.Context, set *appsv1.ReplicaSet) error {
+func (s *oneSync) updateSet(ctx context.Context, set *appsv1.ReplicaSet) error {
 	written, err := s.kube.AppsV1().ReplicaSets(set.Namespace).Update(ctx, set, metav1.UpdateOptions{})
 	if err != nil {
 		return fmt.Errorf("update replica set %s: %w", informer.KeyOf(set), err)
@@ -118,7 +118,7 @@ func (s *step) updateSet(ctx context.Context, set *appsv1.ReplicaSet) error {
 	return nil
 }
 
-func (s *step) deleteSet(ctx context.Context, set *appsv1.ReplicaSet) error {
+func (s *oneSync) deleteSet(ctx context.Context, set *appsv1.ReplicaSet) error {
 	err := s.kube.AppsV1().ReplicaSets(set.Namespace).Delete(ctx, set.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &set.UID, ResourceVersion: &set.ResourceVersion},
 	})
@@ -131,7 +131,7 @@ func (s *step) deleteSet(ctx context.Context, set *appsv1.ReplicaSet) error {
 
 // writeRevision stores the revision on the Deployment. It is written with the status, because a write of annotations
 // would increase the generation.
-func (s *step) writeRevision(ctx context.Context, revision string) error {
+func (s *oneSync) writeRevision(ctx context.Context, revision string) error {
 	if s.d.Annotations[revisionKey] == revision {
 		return nil
 	}
@@ -146,7 +146,7 @@ func (s *step) writeRevision(ctx context.Context, revision string) error {
 }
 
 // writeStatus writes the status if it has changed.
-func (s *step) writeStatus(ctx context.Context, status appsv1.DeploymentStatus) error {
+func (s *oneSync) writeStatus(ctx context.Context, status appsv1.DeploymentStatus) error {
 	if apiequality.Semantic.DeepEqual(&s.d.Status, &status) {
 		return nil
 	}
@@ -154,7 +154,7 @@ func (s *step) writeStatus(ctx context.Context, status appsv1.DeploymentStatus) 
 	return s.putStatus(ctx)
 }
 
-func (s *step) putStatus(ctx context.Context) error {
+func (s *oneSync) putStatus(ctx context.Context) error {
 	written, err := s.kube.AppsV1().Deployments(s.d.Namespace).UpdateStatus(ctx, s.d, metav1.UpdateOptions{})
 	if err != nil {
 		return fmt.Errorf("write status of deployment %s: %w", s.key, err)
@@ -162,7 +162,7 @@ func (s *step) putStatus(ctx context.Context) error {
 	return s.wrote(ctx, written)
 }
 
-func (s *step) wrote(ctx context.Context, d *appsv1.Deployment) error {
+func (s *oneSync) wrote(ctx context.Context, d *appsv1.Deployment) error {
 	loop.Wrote(ctx, s.deployments, d.ResourceVersion)
 	s.d = d
 	return nil
@@ -179,7 +179,7 @@ func (c *controller) patchSet(ctx context.Context, key loop.Key, set *appsv1.Rep
 
 // rollBack handles the deprecated rollback annotation: it restores the template of an earlier revision. 0 means the
 // revision before the latest.
-func (s *step) rollBack(ctx context.Context) error {
+func (s *oneSync) rollBack(ctx context.Context) error {
 	wanted, err := strconv.ParseInt(s.d.Annotations[rollbackKey], 10, 64)
 	if err == nil && wanted == 0 {
 		wanted = previousRevision(s.all())

@@ -17,39 +17,39 @@ import (
 // maxAddresses is the maximum number of addresses in an Endpoints object.
 const maxAddresses = 1000
 
-// place is the address of one pod. Two pods with the same address are two places.
-type place struct {
+// podAddress is the address of one pod. Two pods may have the same address.
+type podAddress struct {
 	uid     types.UID
 	ip      string
 	ready   bool
 	address corev1.EndpointAddress
 }
 
-// portGroup is a port with the places that have it.
+// portGroup is a port with the addresses that have it.
 type portGroup struct {
-	port   corev1.EndpointPort
-	places map[types.UID]place
+	port      corev1.EndpointPort
+	addresses map[types.UID]podAddress
 }
 
-// subsets returns the Service's endpoints in canonical form: ports with the same places are in one subset.
+// subsets returns the Service's endpoints in canonical form: ports with the same addresses are in one subset.
 func subsets(s *corev1.Service, pods []*podview.Pod) []corev1.EndpointSubset {
 	groups := map[string]*portGroup{}
 	for _, pod := range pods {
-		p, ok := placeOf(s, pod)
+		p, ok := podAddressOf(s, pod)
 		if !ok {
 			continue
 		}
 		for _, port := range portsOf(s, pod) {
 			text := portText(port)
 			if groups[text] == nil {
-				groups[text] = &portGroup{port: port, places: map[types.UID]place{}}
+				groups[text] = &portGroup{port: port, addresses: map[types.UID]podAddress{}}
 			}
-			groups[text].places[p.uid] = p
+			groups[text].addresses[p.uid] = p
 		}
 	}
 	alike := map[string][]*portGroup{}
 	for _, d := range groups {
-		text := placesText(d.places)
+		text := addressesText(d.addresses)
 		alike[text] = append(alike[text], d)
 	}
 	var out []corev1.EndpointSubset
@@ -59,14 +59,14 @@ func subsets(s *corev1.Service, pods []*podview.Pod) []corev1.EndpointSubset {
 	return out
 }
 
-// placeOf returns the pod's place in the Service, if it has one.
-func placeOf(s *corev1.Service, pod *podview.Pod) (place, bool) {
+// podAddressOf returns the pod's address in the Service, if it has one.
+func podAddressOf(s *corev1.Service, pod *podview.Pod) (podAddress, bool) {
 	ip := service.Address(pod, service.Families(s)[0])
 	leaving := pod.DeletionTimestamp != nil && !s.Spec.PublishNotReadyAddresses
 	if ip == "" || leaving || pod.Finished() {
-		return place{}, false
+		return podAddress{}, false
 	}
-	p := place{uid: pod.UID, ip: ip, ready: pod.Ready || s.Spec.PublishNotReadyAddresses}
+	p := podAddress{uid: pod.UID, ip: ip, ready: pod.Ready || s.Spec.PublishNotReadyAddresses}
 	p.address = corev1.EndpointAddress{IP: ip, Hostname: service.Hostname(s, pod), TargetRef: service.TargetRef(pod)}
 	if pod.Node != "" {
 		p.address.NodeName = &pod.Node
@@ -94,15 +94,15 @@ func portText(p corev1.EndpointPort) string {
 	return fmt.Sprintf("%s/%s/%d/%s", p.Name, p.Protocol, p.Port, app)
 }
 
-func placesText(places map[types.UID]place) string {
+func addressesText(addresses map[types.UID]podAddress) string {
 	var b strings.Builder
-	for _, p := range slices.SortedFunc(maps.Values(places), comparePlaces) {
+	for _, p := range slices.SortedFunc(maps.Values(addresses), compareAddresses) {
 		fmt.Fprintf(&b, "%s/%s/%t ", p.ip, p.uid, p.ready)
 	}
 	return b.String()
 }
 
-func comparePlaces(a, b place) int {
+func compareAddresses(a, b podAddress) int {
 	return cmp.Or(cmp.Compare(a.ip, b.ip), cmp.Compare(a.uid, b.uid))
 }
 
@@ -116,7 +116,7 @@ func subset(groups []*portGroup) corev1.EndpointSubset {
 	slices.SortFunc(out.Ports, func(a, b corev1.EndpointPort) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Protocol, b.Protocol))
 	})
-	for _, p := range slices.SortedFunc(maps.Values(groups[0].places), comparePlaces) {
+	for _, p := range slices.SortedFunc(maps.Values(groups[0].addresses), compareAddresses) {
 		if p.ready {
 			out.Addresses = append(out.Addresses, p.address)
 		} else {

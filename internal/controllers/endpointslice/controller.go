@@ -123,7 +123,7 @@ func (e *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 }
 
 // measure counts a sync.
-func (e *controller) measure(key loop.Key, s *corev1.Service, wanted map[shape]*group, done slice.Sync) {
+func (e *controller) measure(key loop.Key, s *corev1.Service, wanted map[groupKey]*group, done slice.Sync) {
 	for _, g := range wanted {
 		done.Endpoints += len(g.endpoints)
 		done.Ideal += max(1, (len(g.endpoints)+maxEndpoints-1)/maxEndpoints)

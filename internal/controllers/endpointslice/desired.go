@@ -19,22 +19,22 @@ const (
 	maxEndpoints = 100
 )
 
-// shape is what all endpoints of one slice share.
-type shape struct {
+// groupKey is what all endpoints of one slice share.
+type groupKey struct {
 	family discoveryv1.AddressType
 	ports  string // the ports as canonical text
 }
 
-// group has the endpoints of one shape, by the UID of their pod.
+// group has the endpoints with one key, by the UID of their pod.
 type group struct {
-	shape
+	groupKey
 	list      []discoveryv1.EndpointPort
 	endpoints map[types.UID]discoveryv1.Endpoint
 }
 
 // desired returns the endpoints that a Service should have.
-func desired(s *corev1.Service, pods []*podview.Pod, zone func(node string) string) map[shape]*group {
-	out := map[shape]*group{}
+func desired(s *corev1.Service, pods []*podview.Pod, zone func(node string) string) map[groupKey]*group {
+	out := map[groupKey]*group{}
 	for _, pod := range pods {
 		if pod.Finished() {
 			continue
@@ -45,9 +45,9 @@ func desired(s *corev1.Service, pods []*podview.Pod, zone func(node string) stri
 				continue
 			}
 			ports := portsOf(service.Ports(s, pod))
-			key := shape{discoveryv1.AddressType(family), slice.PortsText(ports)}
+			key := groupKey{discoveryv1.AddressType(family), slice.PortsText(ports)}
 			if out[key] == nil {
-				out[key] = &group{shape: key, list: ports, endpoints: map[types.UID]discoveryv1.Endpoint{}}
+				out[key] = &group{groupKey: key, list: ports, endpoints: map[types.UID]discoveryv1.Endpoint{}}
 			}
 			out[key].endpoints[pod.UID] = endpoint(s, pod, address, zone)
 		}

@@ -23,19 +23,19 @@ type draft struct {
 }
 
 // planFor compares the existing slices with the endpoints that should exist.
-func planFor(s *corev1.Service, existing []*discoveryv1.EndpointSlice, wanted map[shape]*group) slice.Plan {
+func planFor(s *corev1.Service, existing []*discoveryv1.EndpointSlice, wanted map[groupKey]*group) slice.Plan {
 	// One slice of each family is kept even if it is empty, so that clients can distinguish a Service without endpoints
 	// from one that was not handled yet.
 	for _, family := range families(s) {
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(wanted)), func(k shape) bool { return k.family == family }) {
-			key := shape{family: family}
-			wanted[key] = &group{shape: key, list: []discoveryv1.EndpointPort{}}
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(wanted)), func(k groupKey) bool { return k.family == family }) {
+			key := groupKey{family: family}
+			wanted[key] = &group{groupKey: key, list: []discoveryv1.EndpointPort{}}
 		}
 	}
 	var p slice.Plan
-	drafts := map[shape][]*draft{}
+	drafts := map[groupKey][]*draft{}
 	for _, old := range existing {
-		key := shape{old.AddressType, slice.PortsText(old.Ports)}
+		key := groupKey{old.AddressType, slice.PortsText(old.Ports)}
 		if wanted[key] == nil || old.DeletionTimestamp != nil {
 			if old.DeletionTimestamp == nil {
 				p.Delete = append(p.Delete, old)
@@ -45,7 +45,7 @@ func planFor(s *corev1.Service, existing []*discoveryv1.EndpointSlice, wanted ma
 		drafts[key] = append(drafts[key], &draft{slice: old})
 	}
 	labels := labelsOf(s)
-	for _, key := range slices.SortedFunc(maps.Keys(wanted), compareShapes) {
+	for _, key := range slices.SortedFunc(maps.Keys(wanted), compareKeys) {
 		planGroup(&p, s, labels, wanted[key], drafts[key])
 	}
 	reuse(&p, s)
@@ -85,11 +85,11 @@ func covers(all, some []discoveryv1.Endpoint) bool {
 	return !slices.ContainsFunc(some, func(e discoveryv1.Endpoint) bool { return e.TargetRef == nil || !pods[e.TargetRef.UID] })
 }
 
-func compareShapes(a, b shape) int {
+func compareKeys(a, b groupKey) int {
 	return cmp.Or(cmp.Compare(a.family, b.family), cmp.Compare(a.ports, b.ports))
 }
 
-// planGroup plans the slices of one shape.
+// planGroup plans the slices of one group.
 func planGroup(p *slice.Plan, s *corev1.Service, l labels.Set, g *group, drafts []*draft) {
 	missing := maps.Clone(g.endpoints)
 	for _, d := range drafts {

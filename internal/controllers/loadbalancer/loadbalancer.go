@@ -90,7 +90,7 @@ func New(c *loop.Clients, o Options) (loop.Runner, error) {
 		Watches: []loop.Watch{
 			loop.Changes(r.services, func(before, after *corev1.Service) []loop.Key { return only(all, ours(before) || ours(after)) }),
 			loop.Changes(r.nodes, func(before, after *corev1.Node) []loop.Key {
-				return only(all, !equality.Semantic.DeepEqual(placeOf(before), placeOf(after)))
+				return only(all, !equality.Semantic.DeepEqual(nodeViewOf(before), nodeViewOf(after)))
 			}),
 			loop.Mapped(r.slices, func(s *discoveryv1.EndpointSlice) []loop.Key {
 				service, ok := r.services.Get(s.Namespace, s.Labels[discoveryv1.LabelServiceName])
@@ -132,7 +132,7 @@ func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 		}
 	}
 	slices.SortFunc(all, comesFirst)
-	places := r.places()
+	nodes := r.nodeViews()
 	owners := make(map[front]string)
 	for _, port := range r.options.Reserved {
 		owners[front{corev1.ProtocolTCP, port}] = "the cluster itself"
@@ -140,7 +140,7 @@ func (r *controller) sync(ctx context.Context, key loop.Key) (loop.Result, error
 	var errs []error
 	told := make(map[types.UID]string)
 	for _, s := range all {
-		want, why := r.ingress(s, places), take(owners, s)
+		want, why := r.ingress(s, nodes), take(owners, s)
 		if why != "" {
 			want = nil
 		}

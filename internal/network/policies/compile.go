@@ -131,11 +131,11 @@ func (c *compiler) rule(chains *[2]chain, name, namespace string, r peersAndPort
 				chains[f].rules = append(chains[f].rules, rule{peers: p})
 			}
 			if len(ports) > 0 {
-				c.out[f].sets[name+"-ports"] = set{shape: ofPorts, ports: ports}
+				c.out[f].sets[name+"-ports"] = set{kind: ofPorts, ports: ports}
 				chains[f].rules = append(chains[f].rules, rule{peers: p, ports: name + "-ports"})
 			}
 			if len(named) > 0 {
-				c.out[f].sets[name+"-named"] = set{shape: ofNamed, named: targets[f]}
+				c.out[f].sets[name+"-named"] = set{kind: ofNamed, named: targets[f]}
 				chains[f].rules = append(chains[f].rules, rule{peers: p, named: name + "-named"})
 			}
 		}
@@ -146,7 +146,7 @@ func (c *compiler) rule(chains *[2]chain, name, namespace string, r peersAndPort
 func (c *compiler) peerSets(f int, name string, pods map[*pod]bool, blocks []netip.Prefix) []string {
 	var names []string
 	if pods != nil {
-		s := set{shape: ofAddresses, addresses: map[netip.Addr]bool{}}
+		s := set{kind: ofAddresses, addresses: map[netip.Addr]bool{}}
 		for p := range pods {
 			for _, a := range p.addresses {
 				if family(a) == f {
@@ -157,7 +157,7 @@ func (c *compiler) peerSets(f int, name string, pods map[*pod]bool, blocks []net
 		c.out[f].sets[name+"-pods"] = s
 		names = append(names, name+"-pods")
 	}
-	s := set{shape: ofBlocks}
+	s := set{kind: ofBlocks}
 	for _, b := range blocks {
 		if family(b.Addr()) == f {
 			s.blocks = append(s.blocks, b)

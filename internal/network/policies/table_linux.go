@@ -66,10 +66,10 @@ func (w *wanted) sameRules(other *wanted) bool {
 	}
 	for name, s := range w.sets {
 		o, ok := other.sets[name]
-		if !ok || s.shape != o.shape {
+		if !ok || s.kind != o.kind {
 			return false
 		}
-		if (s.shape == ofBlocks || s.shape == ofPorts) && !s.same(o) {
+		if (s.kind == ofBlocks || s.kind == ofPorts) && !s.same(o) {
 			return false
 		}
 	}
@@ -83,7 +83,7 @@ func (t *table) change(b *nft.Batch, want *wanted) {
 	}
 	differ(b, t.nft(), podsSetName, t.written.podElements(), want.podElements())
 	for name, s := range want.sets {
-		if s.shape == ofAddresses || s.shape == ofNamed {
+		if s.kind == ofAddresses || s.kind == ofNamed {
 			differ(b, t.nft(), name, t.written.sets[name].elements(), s.elements())
 		}
 	}
@@ -238,7 +238,7 @@ func (t *table) destination(to nft.Register) nft.Expression {
 
 func (t *table) describe(name string, s set) *nft.Set {
 	out := &nft.Set{Name: name}
-	switch s.shape {
+	switch s.kind {
 	case ofAddresses:
 		out.Key = []nft.Type{t.address()}
 	case ofBlocks:
@@ -301,7 +301,7 @@ func (w *wanted) podElements() []nft.Element {
 
 func (s set) elements() []nft.Element {
 	var out []nft.Element
-	switch s.shape {
+	switch s.kind {
 	case ofAddresses:
 		for a := range s.addresses {
 			out = append(out, nft.Element{Key: string(a.AsSlice())})

@@ -44,18 +44,18 @@ type rule struct {
 
 // set is a set with one type of elements.
 type set struct {
-	shape shape
-	// Only the map for the set's shape is used.
+	kind setType
+	// Only the map for the set's kind is used.
 	addresses map[netip.Addr]bool
 	blocks    []netip.Prefix
 	ports     []portRange
 	named     map[namedTarget]bool
 }
 
-type shape uint8
+type setType uint8
 
 const (
-	ofAddresses shape = iota
+	ofAddresses setType = iota
 	ofBlocks
 	ofPorts
 	ofNamed
@@ -75,7 +75,7 @@ type namedTarget struct {
 }
 
 func (s set) same(other set) bool {
-	return s.shape == other.shape && maps.Equal(s.addresses, other.addresses) && slices.Equal(s.blocks, other.blocks) &&
+	return s.kind == other.kind && maps.Equal(s.addresses, other.addresses) && slices.Equal(s.blocks, other.blocks) &&
 		slices.Equal(s.ports, other.ports) && maps.Equal(s.named, other.named)
 }
 

@@ -1,6 +1,6 @@
 // Package backlog holds the pods that have no node yet.
 //
-// A pod is in exactly one place:
+// A pod is in exactly one stage:
 //
 //   - active: to be tried now, the highest priority first, then the longest waiting;
 //   - backing off: to be tried again after a time that doubles with each attempt, or earlier if no pod is active and

@@ -22,9 +22,9 @@ type Entry struct {
 	Attempts int
 	Added    time.Time // when it was first seen without a node
 	TimedOut bool      // it is tried again only because it was unschedulable for too long
-	place    place
-	since    time.Time // when it came to its place
-	due      time.Time // when it may leave its place
+	stage    stage
+	since    time.Time // when it came to its stage
+	due      time.Time // when it may leave its stage
 	sequence uint64
 	slot     int  // its index in its heap
 	failed   bool // it backs off because of an error
@@ -39,20 +39,20 @@ type Group struct {
 	Refused       ruleset.Bits
 }
 
-type place uint8
+type stage uint8
 
 const (
-	active place = iota
+	active stage = iota
 	backingOff
 	unschedulable
 	gated
 	inFlight
 )
 
-// Sizes has the number of pods in each place.
+// Sizes has the number of pods in each stage.
 type Sizes struct{ Active, BackingOff, Unschedulable, Gated, InFlight int }
 
-// Sizes returns the number of pods in each place.
+// Sizes returns the number of pods in each stage.
 func (q *Queue) Sizes() Sizes {
 	return Sizes{
 		Active: q.sizes[active], BackingOff: q.sizes[backingOff], Unschedulable: q.sizes[unschedulable],

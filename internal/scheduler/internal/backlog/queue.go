@@ -64,7 +64,7 @@ func (q *Queue) Set(pod *cluster.Pod, now time.Time) {
 		return
 	}
 	old := e.Pod
-	if old.Priority != pod.Priority && e.place == active {
+	if old.Priority != pod.Priority && e.stage == active {
 		q.take(e)
 		e.Pod = pod
 		q.put(e, active, now, PodUpdated)
@@ -72,13 +72,13 @@ func (q *Queue) Set(pod *cluster.Pod, now time.Time) {
 	}
 	e.Pod = pod
 	switch {
-	case e.place == gated && len(pod.Gates) == 0:
+	case e.stage == gated && len(pod.Gates) == 0:
 		q.take(e)
 		q.put(e, active, now, GatesRemoved)
-	case e.place != gated && e.place != inFlight && len(pod.Gates) > 0:
+	case e.stage != gated && e.stage != inFlight && len(pod.Gates) > 0:
 		q.take(e)
 		q.put(e, gated, now, PodUpdated)
-	case e.place == unschedulable && (old.Shape != pod.Shape || !slices.Equal(old.Claims, pod.Claims)):
+	case e.stage == unschedulable && (old.Shape != pod.Shape || !slices.Equal(old.Claims, pod.Claims)):
 		q.wake(e, now, PodUpdated)
 	}
 }
@@ -128,7 +128,7 @@ func (q *Queue) Pop(now time.Time) (*Entry, bool) {
 
 // Fail makes a pod in flight unschedulable. refused are the rules that refused it.
 func (q *Queue) Fail(e *Entry, refused ruleset.Bits, now time.Time) {
-	if q.entries[e.Pod.Key] != e || e.place != inFlight {
+	if q.entries[e.Pod.Key] != e || e.stage != inFlight {
 		return
 	}
 	q.take(e)
@@ -139,7 +139,7 @@ func (q *Queue) Fail(e *Entry, refused ruleset.Bits, now time.Time) {
 
 // Retry lets a pod in flight back off because of an error.
 func (q *Queue) Retry(e *Entry, now time.Time) {
-	if q.entries[e.Pod.Key] != e || e.place != inFlight {
+	if q.entries[e.Pod.Key] != e || e.stage != inFlight {
 		return
 	}
 	q.take(e)
@@ -171,7 +171,7 @@ func (q *Queue) Wake(now time.Time, after Event, may func(Group) bool, some func
 
 // WakeOne lets one pod be tried again, if it is unschedulable.
 func (q *Queue) WakeOne(key cluster.Key, now time.Time) {
-	if e, ok := q.entries[key]; ok && e.place == unschedulable {
+	if e, ok := q.entries[key]; ok && e.stage == unschedulable {
 		q.wake(e, now, Activated)
 	}
 }
@@ -224,12 +224,12 @@ func (q *Queue) backoffOf(e *Entry) time.Duration {
 	return min(d, q.options.MaxBackoff)
 }
 
-func (q *Queue) put(e *Entry, to place, now time.Time, because Event) {
+func (q *Queue) put(e *Entry, to stage, now time.Time, because Event) {
 	if to != inFlight {
 		q.incoming[to][because]++
 	}
 	q.sequence++
-	e.place, e.since, e.sequence = to, now, q.sequence
+	e.stage, e.since, e.sequence = to, now, q.sequence
 	q.sizes[to]++
 	switch to {
 	case active:
@@ -248,8 +248,8 @@ func (q *Queue) put(e *Entry, to place, now time.Time, because Event) {
 }
 
 func (q *Queue) take(e *Entry) {
-	q.sizes[e.place]--
-	switch e.place {
+	q.sizes[e.stage]--
+	switch e.stage {
 	case active:
 		q.active.remove(e)
 	case backingOff:

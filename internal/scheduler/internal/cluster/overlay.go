@@ -5,12 +5,12 @@ package cluster
 //
 // The log of changes does not contain the overlay's changes. So results that are kept must not be updated before Undo.
 type Overlay struct {
-	state *State
-	steps []step
+	state   *State
+	changes []podChange
 }
 
-// step is a pod that was added to a node or removed from it.
-type step struct {
+// podChange is a pod that was added to a node or removed from it.
+type podChange struct {
 	pod  *Pod
 	node *Node
 	with bool
@@ -20,27 +20,27 @@ type step struct {
 func (s *State) Overlay() *Overlay { return &Overlay{state: s} }
 
 // With adds a pod to a node.
-func (o *Overlay) With(pod *Pod, node *Node) { o.apply(step{pod, node, true}) }
+func (o *Overlay) With(pod *Pod, node *Node) { o.apply(podChange{pod, node, true}) }
 
 // Without removes a pod from its node.
-func (o *Overlay) Without(pod *Pod, node *Node) { o.apply(step{pod, node, false}) }
+func (o *Overlay) Without(pod *Pod, node *Node) { o.apply(podChange{pod, node, false}) }
 
 // Undo restores the state.
 func (o *Overlay) Undo() {
-	for i := len(o.steps) - 1; i >= 0; i-- {
-		s := o.steps[i]
+	for i := len(o.changes) - 1; i >= 0; i-- {
+		s := o.changes[i]
 		s.with = !s.with
 		o.carryOut(s)
 	}
-	o.steps = nil
+	o.changes = nil
 }
 
-func (o *Overlay) apply(s step) {
+func (o *Overlay) apply(s podChange) {
 	o.carryOut(s)
-	o.steps = append(o.steps, s)
+	o.changes = append(o.changes, s)
 }
 
-func (o *Overlay) carryOut(s step) {
+func (o *Overlay) carryOut(s podChange) {
 	by := 1
 	if s.with {
 		s.node.add(s.pod)

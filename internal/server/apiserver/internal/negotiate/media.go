@@ -22,11 +22,11 @@ const (
 
 const YAMLType = "application/yaml"
 
-// shape is what an object is converted to before it is sent.
-type shape uint8
+// target is what an object is converted to before it is sent.
+type target uint8
 
 const (
-	Object shape = iota
+	Object target = iota
 	Table
 	Partial     // PartialObjectMetadata
 	PartialList // PartialObjectMetadataList
@@ -35,7 +35,7 @@ const (
 // Format is how a response is encoded.
 type Format struct {
 	Media  Media
-	Shape  shape
+	Shape  target
 	Pretty bool
 	Gzip   bool
 }

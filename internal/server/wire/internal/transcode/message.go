@@ -74,7 +74,7 @@ func (m *message) find(b []byte, spans []span) bool {
 		}
 		s := &spans[index]
 		switch {
-		case f.shape == list || f.shape == dict:
+		case f.cardinality == list || f.cardinality == dict:
 			if s.to = uint32(to); s.from == 0 {
 				s.from = uint32(start) + 1
 			}
@@ -118,7 +118,7 @@ func (f *field) name(out []byte) []byte {
 // field writes one field, or nothing if it is omitted.
 func (r *reader) field(out []byte, f *field, b []byte, s span) []byte {
 	present := s.from != 0
-	switch f.shape {
+	switch f.cardinality {
 	case inline:
 		return r.fields(out, f.sub, b[s.from:s.to])
 	case single:
@@ -126,7 +126,7 @@ func (r *reader) field(out []byte, f *field, b []byte, s span) []byte {
 	case list, dict:
 		if present {
 			out = f.name(out)
-			if f.shape == list {
+			if f.cardinality == list {
 				return r.list(out, f, b[s.from-1:s.to])
 			}
 			return r.dict(out, f, b[s.from-1:s.to])

@@ -34,19 +34,19 @@ type field struct {
 	number      uint16
 	value       value
 	wire        protowire.Type
-	shape       shape
+	cardinality cardinality
 	omitEmpty   bool
 	omitZero    bool
 	omitMissing bool // omitted if the message does not have it
 }
 
-// shape says how many values a field has.
-type shape uint8
+// cardinality says how many values a field has.
+type cardinality uint8
 
 const (
-	single  shape = iota
-	pointer       // may be nil
-	blob          // a slice that is one value
+	single  cardinality = iota
+	pointer             // may be nil
+	blob                // a slice that is one value
 	list
 	dict
 	inline // a struct whose fields are members of the outer struct
@@ -133,7 +133,7 @@ func compile(object reflect.Type, lenient bool) (*Plan, error) {
 	root.lenient = lenient
 	root.fields = append([]field(nil), shared.fields...)
 	for i := range root.fields {
-		if f := &root.fields[i]; f.lead == `,"metadata":` && f.shape == single && f.value == structValue {
+		if f := &root.fields[i]; f.lead == `,"metadata":` && f.cardinality == single && f.value == structValue {
 			f.sub = versioned(f.sub)
 			return &Plan{&root}, nil
 		}
@@ -178,7 +178,7 @@ func structFor(t reflect.Type) (*message, error) {
 // distinct refuses a name that occurs twice: which field encoding/json then shows depends on the depth of embedding.
 func (m *message) distinct(seen map[string]bool) error {
 	for _, f := range m.fields {
-		if f.shape == inline {
+		if f.cardinality == inline {
 			if err := f.sub.distinct(seen); err != nil {
 				return err
 			}
@@ -206,21 +206,21 @@ func (m *message) add(f gotypes.Field) error {
 	if err := out.describe(f.Type); err != nil {
 		return err
 	}
-	if out.wire = out.value.wire(); out.shape == dict {
+	if out.wire = out.value.wire(); out.cardinality == dict {
 		out.wire = protowire.BytesType // of an entry
 	}
 	if f.JSON == "" {
-		if !f.Anonymous || out.shape != single || out.value != structValue {
+		if !f.Anonymous || out.cardinality != single || out.value != structValue {
 			return fmt.Errorf("no name")
 		}
-		out.shape = inline
+		out.cardinality = inline
 	}
 	out.lead = `,"` + f.JSON + `":`
 	out.omitEmpty, out.omitZero = f.OmitEmpty, f.OmitZero
-	if out.omitZero && (out.shape != single || out.value != timeValue) {
+	if out.omitZero && (out.cardinality != single || out.value != timeValue) {
 		return fmt.Errorf("omitzero is covered for times alone")
 	}
-	out.omitMissing = out.omitEmpty && (out.shape != single || out.value <= int64Value) && out.shape != inline || out.omitZero
+	out.omitMissing = out.omitEmpty && (out.cardinality != single || out.value <= int64Value) && out.cardinality != inline || out.omitZero
 	m.fields = append(m.fields, out)
 	for len(m.byNumber) <= number {
 		m.byNumber = append(m.byNumber, 0)
@@ -232,13 +232,13 @@ func (m *message) add(f gotypes.Field) error {
 	return nil
 }
 
-// describe finds the shape and value of a field.
+// describe finds the cardinality and value of a field.
 func (f *field) describe(t reflect.Type) error {
 	err := f.describeValue(t)
 	if err == nil {
 		switch f.value {
 		case bytesValue:
-			f.shape = blob
+			f.cardinality = blob
 		case stringsValue:
 			return fmt.Errorf("%v is covered in maps alone", t)
 		}
@@ -249,21 +249,21 @@ func (f *field) describe(t reflect.Type) error {
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
-		f.shape = pointer
+		f.cardinality = pointer
 	case reflect.Slice:
-		f.shape = list
+		f.cardinality = list
 	case reflect.Map:
 		if t.Key().Kind() != reflect.String || writesItself(t.Key()) {
 			return fmt.Errorf("keys of %v", t)
 		}
-		f.shape = dict
+		f.cardinality = dict
 	default:
 		return err
 	}
 	if err := f.describeValue(t.Elem()); err != nil {
 		return err
 	}
-	if f.shape != dict && f.value == stringsValue || f.shape == pointer && f.value == bytesValue {
+	if f.cardinality != dict && f.value == stringsValue || f.cardinality == pointer && f.value == bytesValue {
 		return fmt.Errorf("%v is not covered", t)
 	}
 	return nil

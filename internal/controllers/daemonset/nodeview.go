@@ -17,21 +17,21 @@ import (
 	"github.com/millrace/millrace/loop"
 )
 
-// place is the part of a node that decides whether a pod may run there.
-type place struct {
+// nodeView is the part of a node that decides whether a pod may run there.
+type nodeView struct {
 	metav1.ObjectMeta
 	Taints []corev1.Taint
 }
 
-// places returns the informer of all nodes. A sync looks at thousands of them, so it must not decode them.
-func places(c *loop.Clients) *informer.Shared[*place] {
-	return informer.ShareProjection(c.Informers, informer.For(c.Kube.CoreV1().Nodes()), placeOf, informer.Options[*place]{
+// nodeViews returns the informer of all nodes. A sync looks at thousands of them, so it must not decode them.
+func nodeViews(c *loop.Clients) *informer.Shared[*nodeView] {
+	return informer.ShareProjection(c.Informers, informer.For(c.Kube.CoreV1().Nodes()), nodeViewOf, informer.Options[*nodeView]{
 		Name: "places", Logger: c.Log, DropManagedFields: true, DisableStreaming: watchlist.DoesClientNotSupportWatchListSemantics(c.Kube),
 	})
 }
 
-func placeOf(node *corev1.Node) *place {
-	return &place{
+func nodeViewOf(node *corev1.Node) *nodeView {
+	return &nodeView{
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels},
 		Taints:     node.Spec.Taints,
 	}
@@ -53,7 +53,7 @@ func fitOf(ds *appsv1.DaemonSet) fit {
 }
 
 // on reports whether a pod should run on a node, and whether an existing one may stay.
-func (f *fit) on(p *place) (run, stay bool) {
+func (f *fit) on(p *nodeView) (run, stay bool) {
 	if f.nodeName != "" && f.nodeName != p.Name {
 		return false, false
 	}
@@ -81,8 +81,8 @@ func (f *fit) tolerates(taint *corev1.Taint) bool {
 	return false
 }
 
-// placeChanged wakes all DaemonSets for which a node has changed.
-func (c *controller) placeChanged(l *loop.Loop, before, after *place) []loop.Key {
+// nodeChanged wakes all DaemonSets for which a node has changed.
+func (c *controller) nodeChanged(l *loop.Loop, before, after *nodeView) []loop.Key {
 	if before != nil && after != nil && maps.Equal(before.Labels, after.Labels) && reflect.DeepEqual(before.Taints, after.Taints) {
 		return nil
 	}

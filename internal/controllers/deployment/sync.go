@@ -10,15 +10,15 @@ import (
 	"github.com/millrace/millrace/internal/controllers/owned"
 )
 
-// step is one sync of a Deployment. Its writes are also stored in the rollout, so that later steps see them.
-type step struct {
+// oneSync is one sync of a Deployment. Its writes are also stored in the rollout, so that later ones see them.
+type oneSync struct {
 	*controller
 	*rollout
 	key key
 }
 
 // run does what can be done now.
-func (s *step) run(ctx context.Context) error {
+func (s *oneSync) run(ctx context.Context) error {
 	if status := *s.d.Status.DeepCopy(); s.pauseNoted(&status) {
 		if err := s.writeStatus(ctx, status); err != nil {
 			return err
@@ -40,7 +40,7 @@ func (s *step) run(ctx context.Context) error {
 }
 
 // rescale handles a change of size without continuing the rollout.
-func (s *step) rescale(ctx context.Context) error {
+func (s *oneSync) rescale(ctx context.Context) error {
 	if err := s.keepCurrent(ctx); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (s *step) rescale(ctx context.Context) error {
 }
 
 // roll continues a rolling update: it grows if there is room, and otherwise shrinks if possible.
-func (s *step) roll(ctx context.Context) error {
+func (s *oneSync) roll(ctx context.Context) error {
 	if err := s.needCurrent(ctx); err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (s *step) roll(ctx context.Context) error {
 }
 
 // recreate first drains the old ReplicaSets, then waits until their pods have ended, and only then grows the new one.
-func (s *step) recreate(ctx context.Context) error {
+func (s *oneSync) recreate(ctx context.Context) error {
 	if err := s.keepCurrent(ctx); err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (s *step) recreate(ctx context.Context) error {
 }
 
 // finish applies changes, deletes old ReplicaSets once the rollout is complete, and writes the status.
-func (s *step) finish(ctx context.Context, changes []resize) error {
+func (s *oneSync) finish(ctx context.Context, changes []resize) error {
 	if err := s.apply(ctx, changes); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (s *step) finish(ctx context.Context, changes []resize) error {
 }
 
 // oldPodsRun reports whether a pod of an old template may still have a running container.
-func (s *step) oldPodsRun() bool {
+func (s *oneSync) oldPodsRun() bool {
 	if sum(s.old, existing) > 0 {
 		return true
 	}
@@ -116,7 +116,7 @@ func (s *step) oldPodsRun() bool {
 }
 
 // needCurrent ensures that the current template has its ReplicaSet.
-func (s *step) needCurrent(ctx context.Context) error {
+func (s *oneSync) needCurrent(ctx context.Context) error {
 	if s.current == nil {
 		if err := s.createCurrent(ctx); err != nil {
 			return err
@@ -126,7 +126,7 @@ func (s *step) needCurrent(ctx context.Context) error {
 }
 
 // keepCurrent updates the current ReplicaSet, if it exists, with everything except template and size.
-func (s *step) keepCurrent(ctx context.Context) error {
+func (s *oneSync) keepCurrent(ctx context.Context) error {
 	if s.current == nil {
 		return nil
 	}
@@ -155,7 +155,7 @@ func (s *step) keepCurrent(ctx context.Context) error {
 }
 
 // forget deletes old ReplicaSets beyond the history limit.
-func (s *step) forget(ctx context.Context) error {
+func (s *oneSync) forget(ctx context.Context) error {
 	for _, set := range expired(s.d, s.old) {
 		if err := s.deleteSet(ctx, set); err != nil && !apierrors.IsNotFound(err) {
 			return err

@@ -13,15 +13,15 @@ import (
 // toBeDeleted is the taint of nodes that an autoscaler is about to remove.
 const toBeDeleted = "ToBeDeletedByClusterAutoscaler"
 
-// place is what matters of a node.
-type place struct {
+// nodeView is what matters of a node.
+type nodeView struct {
 	Name      string
 	Ready     bool
 	Addresses []string // one of each family
 }
 
-// placeOf returns nil for a node that no service gets the address of.
-func placeOf(n *corev1.Node) *place {
+// nodeViewOf returns nil for a node that no service gets the address of.
+func nodeViewOf(n *corev1.Node) *nodeView {
 	if n == nil || n.DeletionTimestamp != nil {
 		return nil
 	}
@@ -31,7 +31,7 @@ func placeOf(n *corev1.Node) *place {
 	if slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == toBeDeleted }) {
 		return nil
 	}
-	p := &place{Name: n.Name, Addresses: addressesOf(n)}
+	p := &nodeView{Name: n.Name, Addresses: addressesOf(n)}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			p.Ready = c.Status == corev1.ConditionTrue
@@ -58,11 +58,11 @@ func addressesOf(n *corev1.Node) []string {
 	return all
 }
 
-// places are the nodes that are ready; if none is, all: somebody will get an answer when one comes back.
-func (r *controller) places() []place {
-	var all, ready []place
+// nodeViews are the nodes that are ready; if none is, all: somebody will get an answer when one comes back.
+func (r *controller) nodeViews() []nodeView {
+	var all, ready []nodeView
 	for n := range r.nodes.List() {
-		if p := placeOf(n); p != nil {
+		if p := nodeViewOf(n); p != nil {
 			all = append(all, *p)
 			if p.Ready {
 				ready = append(ready, *p)
@@ -72,21 +72,21 @@ func (r *controller) places() []place {
 	if len(ready) > 0 {
 		all = ready
 	}
-	slices.SortFunc(all, func(a, b place) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b nodeView) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
 // ingress is what a service is reached by.
-func (r *controller) ingress(s *corev1.Service, places []place) []corev1.LoadBalancerIngress {
+func (r *controller) ingress(s *corev1.Service, nodes []nodeView) []corev1.LoadBalancerIngress {
 	var here sets.Set[string]
 	if staysLocal(s) {
 		here = r.nodesWithEndpoints(s)
 	}
 	mode := corev1.LoadBalancerIPModeVIP
 	var all []corev1.LoadBalancerIngress
-	asked := slices.ContainsFunc(places, func(p place) bool { return slices.Contains(p.Addresses, s.Spec.LoadBalancerIP) })
+	asked := slices.ContainsFunc(nodes, func(p nodeView) bool { return slices.Contains(p.Addresses, s.Spec.LoadBalancerIP) })
 	for _, family := range s.Spec.IPFamilies {
-		for _, p := range places {
+		for _, p := range nodes {
 			if here != nil && !here.Has(p.Name) {
 				continue
 			}
