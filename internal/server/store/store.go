@@ -11,7 +11,6 @@
 //   - Linearizable: Revision, and a Get or List that does not ask for a stale answer, see every write that was
 //     acknowledged before they were called.
 //   - Snapshot: a List at a revision, and all its pages, show the state as it was right after that revision.
-//   - Lending: a scan shows what a list of the same revision shows. Not every store can lend.
 //   - Ordered, Unique, Reliable: a watch delivers every change after its start, once, in the order of revisions.
 //   - Linearizable: whoever has seen an event reads no older state, unless the read asks for a stale answer.
 //   - Progress: a watch reports, within a bounded time of being idle, how far it has come.

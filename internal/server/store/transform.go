@@ -78,16 +78,6 @@ func (s *transformed) List(ctx context.Context, prefix string, o ListOptions) (P
 	return page, nil
 }
 
-// Scan implements Scanner if the store does.
-func (s *transformed) Scan(ctx context.Context, prefix string, rev Revision, visit func([]Entry)) (Revision, error) {
-	return Scan(ctx, s.Store, prefix, rev, func(entries []Entry) {
-		for i, e := range entries {
-			entries[i] = s.entry(e)
-		}
-		visit(entries)
-	})
-}
-
 func (s *transformed) Watch(ctx context.Context, prefix string, after Revision, sink func(Batch) error) error {
 	return s.Store.Watch(ctx, prefix, after, func(b Batch) error {
 		b.Events = slices.Clone(b.Events)

@@ -3,7 +3,6 @@ package watchcache
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -80,22 +79,10 @@ func (c *Cache) nextPage(p store.Page) int {
 	return cmp.Or(c.options.PageSize, max(smallestPage, min(largestPage, len(p.Entries)*pageBytes/bytes)))
 }
 
-// list reads the kind's state at rev; zero means the newest. Objects that have not changed since the last fill are kept
-// as they are.
+// list reads the kind's state at rev, in pages; zero means the newest. Objects that have not changed since the last fill
+// are kept as they are. It reads the next page while it takes the one before.
 func (k *Kind) list(ctx context.Context, rev store.Revision) (tree, unreadable, store.Revision, error) {
 	f := filling{kind: k, old: k.Snapshot(), state: newTree()}
-	at, err := store.Scan(ctx, k.cache.store, k.options.Prefix, rev, f.takeLent)
-	switch {
-	case errors.Is(err, errors.ErrUnsupported):
-		return k.listPages(ctx, rev, &f)
-	case err != nil:
-		return tree{}, nil, 0, fmt.Errorf("fill %s: %w", k.options.Name, err)
-	}
-	return f.state, f.bad, at, nil
-}
-
-// listPages reads the state in pages. It reads the next page while it takes the one before.
-func (k *Kind) listPages(ctx context.Context, rev store.Revision, f *filling) (tree, unreadable, store.Revision, error) {
 	var p packer
 	var taking sync.WaitGroup
 	defer taking.Wait()
@@ -108,7 +95,7 @@ func (k *Kind) listPages(ctx context.Context, rev store.Revision, f *filling) (t
 			return tree{}, nil, 0, fmt.Errorf("fill %s: %w", k.options.Name, err)
 		}
 		taking.Wait()
-		taking.Go(func() { f.take(page.Entries, &p, false) })
+		taking.Go(func() { f.take(page.Entries, &p) })
 		rev = page.Revision
 		if !page.More || len(page.Entries) == 0 {
 			taking.Wait()
@@ -119,71 +106,31 @@ func (k *Kind) listPages(ctx context.Context, rev store.Revision, f *filling) (t
 	}
 }
 
-// filling is the state of a kind while it is read. Values are packed at once, because unpacked the whole state may take
-// several times the memory.
+// filling is the state of a kind while it is read.
 type filling struct {
-	kind *Kind
-	old  Snapshot
-
-	mu      sync.Mutex // guards the fields below
-	state   tree
-	bad     unreadable
-	packers []*packer // those that nobody uses
+	kind  *Kind
+	old   Snapshot
+	state tree
+	bad   unreadable
 }
 
-// takeLent adds a run of entries whose values belong to the store. It may be called from several goroutines.
-func (f *filling) takeLent(entries []store.Entry) {
-	p := f.packer()
-	f.take(entries, p, true)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.packers = append(f.packers, p)
-}
-
-// packer returns a packer that nobody else uses.
-func (f *filling) packer() *packer {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	n := len(f.packers)
-	if n == 0 {
-		return new(packer)
-	}
-	p := f.packers[n-1]
-	f.packers = f.packers[:n-1]
-	return p
-}
-
-// take adds entries. Of lent values that stay unpacked it makes copies.
-func (f *filling) take(entries []store.Entry, p *packer, lent bool) {
-	objects, bad := make([]*Object, len(entries)), make(unreadable)
-	for i, e := range entries {
+// take adds entries. Values are packed at once, because unpacked the whole state may take several times the memory.
+func (f *filling) take(entries []store.Entry, p *packer) {
+	for _, e := range entries {
 		if e.Unreadable != nil {
 			f.kind.logUnreadable("a value cannot be read: lists and watches omit the object", e, e.Unreadable)
-			bad[e.Key] = e.Unreadable
+			f.bad.note(e.Key, e.Unreadable)
 			continue
 		}
 		o, known, err := f.kind.unchanged(f.old, e)
 		if err != nil {
-			bad[e.Key] = err
+			f.bad.note(e.Key, err)
 			continue
 		}
 		if !known { // otherwise the goroutine that packs the present state may be at it
 			p.packEarly(o)
 		}
-		if lent && !known {
-			o.ownValue()
-		}
-		objects[i] = o
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for key, err := range bad {
-		f.bad.note(key, err)
-	}
-	for i, e := range entries {
-		if objects[i] != nil {
-			f.state.set(e.Key, objects[i])
-		}
+		f.state.set(e.Key, o)
 	}
 }
 

@@ -82,13 +82,6 @@ func (o *Object) Value() []byte {
 // Size returns the length of the value. It unpacks nothing.
 func (o *Object) Size() int { return int(o.size) }
 
-// ownValue copies the value if the object keeps it as it was given. Nobody else may know the object yet.
-func (o *Object) ownValue() {
-	if b := o.body.Load(); b.model == nil {
-		o.body.Store(&body{bytes: bytes.Clone(b.bytes)})
-	}
-}
-
 // Packed reports whether Value has to unpack the value.
 func (o *Object) Packed() bool { return o.body.Load().model != nil }
 

@@ -31,7 +31,6 @@ var guarantees = []struct {
 	{"Monotonic", monotonicChecks},
 	{"Linearizable", linearizableChecks},
 	{"Snapshot", snapshotChecks},
-	{"Lending", scanChecks},
 	{"Prefix", prefixChecks},
 	{"Ordered Unique Reliable", watchChecks},
 	{"Progress", progressChecks},
