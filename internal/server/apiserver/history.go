@@ -129,7 +129,10 @@ func (c *call) change(v *registry.Version) (Change, error) {
 	case v.Created:
 		out.Type = "ADDED"
 	}
-	if v.Unreadable != nil {
+	switch {
+	case v.Forgotten:
+		out.Unreadable = "it was forgotten on purpose"
+	case v.Unreadable != nil:
 		out.Unreadable = v.Unreadable.Error()
 	}
 	if v.Object == nil {

@@ -46,7 +46,7 @@ func (s *Storage) History(ctx context.Context, q HistoryQuery) ([]Version, error
 	versions := make([]Version, len(all))
 	for i, c := range all {
 		versions[i].Change = c
-		if c.Type == store.Delete || c.Unreadable != nil {
+		if c.Type == store.Delete || c.Forgotten || c.Unreadable != nil {
 			continue
 		}
 		if versions[i].Object, err = s.object(store.Entry{Key: c.Key, Value: c.Value, Revision: c.Revision}); err != nil {

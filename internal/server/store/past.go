@@ -34,6 +34,8 @@ type Change struct {
 	Event
 	// Created says that the key did not exist before.
 	Created bool
+	// Forgotten says that what it was has been removed on purpose.
+	Forgotten bool
 	// Time is when it was made.
 	Time time.Time
 	// Note is what was kept beside it.
@@ -60,7 +62,9 @@ type transformedPast struct {
 func (p transformedPast) Changes(ctx context.Context, q ChangeQuery) ([]Change, error) {
 	all, err := p.Past.Changes(ctx, q)
 	for i := range all {
-		all[i].Event = p.by.event(all[i].Event)
+		if !all[i].Forgotten {
+			all[i].Event = p.by.event(all[i].Event)
+		}
 	}
 	return all, err
 }

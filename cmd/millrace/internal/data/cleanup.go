@@ -1,7 +1,6 @@
 package data
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/x509"
@@ -10,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -52,20 +50,13 @@ func cleanUpCommand() *cobra.Command {
 			}
 			defer func() { err = errors.Join(err, s.Close()) }()
 			ours := ownCertificates(keys)
-			return cleanUp(ctx, s, ours, c.OutOrStdout(), func() bool { return yes || confirmed(c.InOrStdin(), c.OutOrStdout()) })
+			return cleanUp(ctx, s, ours, c.OutOrStdout(), func() bool { return yes || flags.Agreed(c.InOrStdin(), c.OutOrStdout(), "Remove all this?") })
 		}),
 	}
 	servers.Add(c, "required")
 	c.Flags().StringVar(&keys, "keys", filepath.Join(serving.DefaultData(), "pki"), "directory of the keys that Millrace made, to recognize its certificates")
 	c.Flags().BoolVar(&yes, "yes", false, "remove without asking")
 	return c
-}
-
-func confirmed(in io.Reader, out io.Writer) bool {
-	fmt.Fprint(out, "Remove all this? [y/N] ")
-	answer, _ := bufio.NewReader(in).ReadString('\n')
-	answer = strings.ToLower(strings.TrimSpace(answer))
-	return answer == "y" || answer == "yes"
 }
 
 // cleanUp lists what is left, and removes it if that is confirmed. An object that has changed meanwhile is an error.

@@ -23,7 +23,7 @@ const pageSize = 500
 // Command returns the command with its parts.
 func Command() *cobra.Command {
 	c := &cobra.Command{Use: "data", Short: "Read the data of a cluster that is not running, or move it to an etcd cluster and back"}
-	c.AddCommand(getCommand(), exportCommand(), importCommand(), cleanUpCommand())
+	c.AddCommand(getCommand(), exportCommand(), importCommand(), forgetCommand(), cleanUpCommand())
 	return c
 }
 

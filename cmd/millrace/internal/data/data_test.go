@@ -2,11 +2,13 @@ package data
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -188,5 +190,49 @@ func TestWhatCannotBeReadOrMovedIsTold(t *testing.T) {
 		if out, err := run(t, Command(), args...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v printed %q, and the error is %v, want %s", args, out, err, want)
 		}
+	}
+}
+
+func TestTheHistoryForgetsAnObject(t *testing.T) {
+	data := t.TempDir()
+	c, err := millrace.Start(t.Context(), millrace.Options{
+		Data: data, Controllers: []string{}, NoScheduler: true, History: millrace.HistoryOptions{Age: time.Hour, Bytes: 1 << 30},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets := kubernetes.NewForConfigOrDie(c.Config()).CoreV1().Secrets("default")
+	for i := range 3 {
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "password"}, StringData: map[string]string{"p": fmt.Sprint(i)}}
+		if i == 0 {
+			_, err = secrets.Create(t.Context(), s, metav1.CreateOptions{})
+		} else {
+			_, err = secrets.Update(t.Context(), s, metav1.UpdateOptions{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	const key = "/registry/secrets/default/password"
+	forget := func(answer string) string {
+		c := forgetCommand()
+		c.SetIn(strings.NewReader(answer))
+		out, err := run(t, c, "--data", data, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if out := forget("n\n"); !strings.Contains(out, "Nothing was removed") {
+		t.Errorf("after a no: %s", out)
+	}
+	if out := forget("y\n"); !strings.Contains(out, "2 past versions") {
+		t.Errorf("after a yes: %s", out)
+	}
+	if out, err := run(t, getCommand(), "--data", data, key); err != nil || !strings.Contains(out, key) {
+		t.Errorf("now there is %s, %v", out, err)
 	}
 }

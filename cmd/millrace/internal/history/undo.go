@@ -1,7 +1,6 @@
 package history
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -177,10 +176,7 @@ func (u *undo) agreed() bool {
 	if u.yes {
 		return true
 	}
-	fmt.Fprint(u.out, "Do it? [y/N] ")
-	answer, _ := bufio.NewReader(u.in).ReadString('\n') // no answer is a no
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
+	if flags.Agreed(u.in, u.out, "Do it?") {
 		return true
 	}
 	fmt.Fprintln(u.out, "Nothing was done.")

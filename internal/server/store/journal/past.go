@@ -209,6 +209,9 @@ func (s *Store) endBefore(now *snapshotFile) error {
 func (p *past) addSnapshot(f *snapshotFile) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if n := len(p.snapshots); n > 0 && p.snapshots[n-1].revision == f.revision {
+		p.snapshots = p.snapshots[:n-1] // it has the place of the former one, also on the disk
+	}
 	p.snapshots = append(p.snapshots, f)
 }
 

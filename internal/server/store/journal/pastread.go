@@ -84,7 +84,12 @@ func (s *Store) listPast(ctx context.Context, prefix string, o store.ListOptions
 	for i, e := range entries {
 		places[i], page.Entries[i] = e.place, store.Entry{Key: e.key, Revision: e.rev}
 	}
-	err = s.load(places, func(n int, value []byte) { page.Entries[n].Value = value })
+	err = s.loadChanges(places, func(n int, c *change) {
+		if page.Entries[n].Value = bytes.Clone(c.value); c.forgotten {
+			page.Entries[n].Key = ""
+		}
+	})
+	page.Entries = slices.DeleteFunc(page.Entries, func(e store.Entry) bool { return e.Key == "" })
 	return page, err
 }
 
@@ -219,7 +224,7 @@ func (s *Store) batchAfter(ctx context.Context, prefix string, after, until stor
 			return b, err
 		}
 		for i := int(at.Index); i < len(all) && b.Revision < until; i++ {
-			if b.Revision = all[i].revision; strings.HasPrefix(all[i].key, prefix) {
+			if b.Revision = all[i].revision; strings.HasPrefix(all[i].key, prefix) && !all[i].forgotten {
 				b.Events = append(b.Events, all[i].event())
 				size += len(all[i].value)
 			}
@@ -268,7 +273,7 @@ func (s *Store) Changes(ctx context.Context, q store.ChangeQuery) ([]store.Chang
 		places[i] = e.place
 	}
 	err = s.loadChanges(places, func(n int, c *change) {
-		all[n] = store.Change{Event: c.event(), Created: c.created, Time: c.time, Note: bytes.Clone(c.note)}
+		all[n] = store.Change{Event: c.event(), Created: c.created, Forgotten: c.forgotten, Time: c.time, Note: bytes.Clone(c.note)}
 	})
 	return all, err
 }

@@ -42,6 +42,7 @@ const (
 	deletion = 1 << iota
 	noted
 	creation
+	forgetting
 	changeFlagsEnd
 )
 
@@ -63,6 +64,8 @@ type change struct {
 	expires  time.Time
 	time     time.Time // when it was made; zero if that is not known
 	note     []byte    // what is kept beside it
+	// forgotten says that value and note were removed on purpose: nobody may know any more what the change was.
+	forgotten bool
 }
 
 // record is what a body holds.
@@ -241,6 +244,9 @@ func appendChanges(b []byte, changes []change) []byte {
 		if c.created {
 			flags |= creation
 		}
+		if c.forgotten {
+			flags |= forgetting
+		}
 		if len(c.note) > 0 {
 			flags |= noted
 		}
@@ -286,7 +292,7 @@ func readChanges(b []byte) (changes []change, err error) {
 		if flags >= changeFlagsEnd {
 			r.fail()
 		}
-		c := change{deleted: flags&deletion != 0, created: flags&creation != 0, revision: r.revision()}
+		c := change{deleted: flags&deletion != 0, created: flags&creation != 0, forgotten: flags&forgetting != 0, revision: r.revision()}
 		last += r.varint()
 		c.time, c.expires = timeAt(last), timeAt(r.varint())
 		c.key, c.value = string(r.bytes()), r.bytes()
