@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -201,6 +202,41 @@ func TestWhoMayReadTheHistoryIsDecidedByWhoMayReadNow(t *testing.T) {
 	nobody := rest.AnonymousClientConfig(at(c, rev))
 	if _, err := kubernetes.NewForConfigOrDie(nobody).CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{}); err == nil {
 		t.Error("nobody may read")
+	}
+}
+
+func TestChangesAreNotShownToWhoMayReadOnlySelectedObjects(t *testing.T) {
+	c := withHistory(t)
+	kube := clientset(t, c)
+	setMap(t, kube, "mine", "1")
+	setMap(t, kube, "others", "1")
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"mine"}, Verbs: []string{"get", "list"}},
+	}}
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "mine"},
+		Subjects: []rbacv1.Subject{{Kind: "User", Name: "bob"}}}
+	if _, err := kube.RbacV1().Roles("default").Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kube.RbacV1().RoleBindings("default").Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	as := c.Config()
+	as.Impersonate = rest.ImpersonationConfig{UserName: "bob", Groups: []string{"system:authenticated"}}
+	bob := kubernetes.NewForConfigOrDie(as).CoreV1().RESTClient()
+	const maps = "/history/api/v1/namespaces/default/configmaps"
+	for path, want := range map[string]int32{maps + "/mine": http.StatusOK, maps + "/others": http.StatusForbidden, maps: http.StatusForbidden} {
+		if err := bob.Get().AbsPath(path).Do(t.Context()).Error(); codeOf(err) != want {
+			t.Errorf("%s: %v, want %d", path, err, want)
+		}
+	}
+	selected := bob.Get().AbsPath(maps).Param("fieldSelector", "metadata.name=mine").Do(t.Context())
+	if err := selected.Error(); codeOf(err) != http.StatusForbidden {
+		t.Errorf("with a selector: %v", err)
+	}
+	all := kube.CoreV1().RESTClient().Get().AbsPath(maps).Param("labelSelector", "a=b").Do(t.Context())
+	if err := all.Error(); codeOf(err) != http.StatusBadRequest {
+		t.Errorf("changes were selected: %v", err)
 	}
 }
 

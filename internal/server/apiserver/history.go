@@ -104,6 +104,9 @@ func (c *call) sendHistory() error {
 
 func (c *call) historyQuery() (q registry.HistoryQuery, err error) {
 	from := c.Request.URL.Query()
+	if from.Has("fieldSelector") || from.Has("labelSelector") {
+		return q, apierrors.NewBadRequest("the changes of objects cannot be selected by fields or labels")
+	}
 	q = registry.HistoryQuery{Namespace: c.t.Namespace, Name: c.t.Name, Limit: newestChanges}
 	for name, into := range map[string]*store.Revision{"after": &q.After, "before": &q.Before} {
 		if *into, err = store.ParseRevision(from.Get(name)); err != nil {

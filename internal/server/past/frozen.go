@@ -8,7 +8,8 @@ import (
 	"github.com/millrace/millrace/internal/server/store"
 )
 
-// frozen shows a store as it was right after a revision. A watch on it shows what came later, unless it is still.
+// frozen shows a store as it was right after a revision. A watch on it shows what came later, and so do lists at later
+// revisions, with which a watch goes on; unless it is still.
 type frozen struct {
 	store.Store
 	at    store.Revision
@@ -53,7 +54,7 @@ func (f *frozen) Get(ctx context.Context, key string, _ store.GetOptions) (store
 }
 
 func (f *frozen) List(ctx context.Context, prefix string, o store.ListOptions) (store.Page, error) {
-	if o.Revision > f.at {
+	if f.still && o.Revision > f.at {
 		return store.Page{}, fmt.Errorf("list %s at %d, newest is %d: %w", prefix, o.Revision, f.at, store.ErrFuture)
 	}
 	if o.Revision == 0 {

@@ -48,11 +48,16 @@ type Past struct {
 
 	mu      sync.Mutex // guards everything below, and the readers of moments
 	moments []*moment  // the most recently used is last
+	readers int        // of all moments
 	ending  bool
 }
 
-// mostMoments is how many moments are ready at the same time, besides those that are being read.
-const mostMoments = 8
+// mostMoments is how many moments are ready at the same time, besides those that are being read, and mostReaders how many
+// requests read the past, watches among them.
+const (
+	mostMoments = 8
+	mostReaders = 64
+)
 
 // New makes a server of the past. It must be closed.
 func New(o Options) *Past { return &Past{o: o} }
@@ -96,24 +101,41 @@ func (p *Past) serve(w http.ResponseWriter, r *http.Request, when string) error 
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "the past"}, strings.ToLower(r.Method))
 	}
+	if err := known(r); err != nil {
+		return err
+	}
 	rev, err := p.Resolve(r.Context(), when)
 	if err != nil {
 		return err
 	}
-	if !auth.UserFrom(r.Context()).In(auth.Authenticated) {
-		return apierrors.NewUnauthorized("the past is shown to those who are known: a moment costs more than the present")
-	}
 	m := p.enter(rev)
+	if m == nil {
+		return apierrors.NewTooManyRequests("too many requests for the past, please try again later", 1)
+	}
 	defer p.leave(m)
 	if m.open.Do(func() { p.open(r.Context(), m) }); m.err != nil {
 		return apierrors.NewServiceUnavailable(fmt.Sprintf("the state at revision %d cannot be read: %v", rev, m.err))
+	}
+	if m.api == nil {
+		return apierrors.NewInternalError(errors.New("the moment could not be opened")) // it has panicked
 	}
 	m.api.ServeHTTP(w, r)
 	return nil
 }
 
+// known refuses those who are not known: the past costs more than the present.
+func known(r *http.Request) error {
+	if !auth.UserFrom(r.Context()).In(auth.Authenticated) {
+		return apierrors.NewUnauthorized("the past is shown to those who are known")
+	}
+	return nil
+}
+
 // tell answers which revision a moment has, to whoever may ask for the version.
 func (p *Past) tell(w http.ResponseWriter, r *http.Request, when string) error {
+	if err := known(r); err != nil {
+		return err
+	}
 	rev, err := p.Resolve(r.Context(), when)
 	if err != nil {
 		return err
@@ -122,10 +144,14 @@ func (p *Past) tell(w http.ResponseWriter, r *http.Request, when string) error {
 	return json.NewEncoder(w).Encode(map[string]string{"kind": "Moment", "apiVersion": "millrace.dev/v1alpha1", "revision": rev.String()})
 }
 
-// enter returns the moment of a revision, which stays until it is left.
+// enter returns the moment of a revision, which stays until it is left, or nil if there are too many readers.
 func (p *Past) enter(rev store.Revision) *moment {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.readers == mostReaders {
+		return nil
+	}
+	p.readers++
 	m := &moment{rev: rev, end: func() {}}
 	if i := slices.IndexFunc(p.moments, func(m *moment) bool { return m.rev == rev }); i >= 0 {
 		m = p.moments[i]
@@ -140,6 +166,7 @@ func (p *Past) enter(rev store.Revision) *moment {
 func (p *Past) leave(m *moment) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.readers--
 	m.readers--
 	left := len(p.moments)
 	p.moments = slices.DeleteFunc(p.moments, func(m *moment) bool {
@@ -257,7 +284,7 @@ func (p *Past) api(ctx context.Context, rev store.Revision) (api *apiserver.Serv
 	})
 	stop := end
 	return apiserver.New(apiserver.Options{
-		Registry: reg, Authenticate: known{}, Authorize: auth.Always(auth.Allow), Extra: documents.Handlers(), Replays: true,
+		Registry: reg, Authenticate: identified{}, Authorize: auth.Always(auth.Allow), Extra: documents.Handlers(), Replays: true,
 		RequestTimeout: p.o.RequestTimeout, MinRequestTimeout: p.o.MinRequestTimeout, BookmarkPeriod: p.o.BookmarkPeriod,
 		Version: p.o.Version, Address: p.o.Address, NoProfiling: true, Logger: p.o.Logger,
 	}), func() { stop(); documents.Close() }, nil
@@ -271,7 +298,9 @@ func run(f func(context.Context) error) (end func()) {
 	return func() { cancel(); running.Wait() }
 }
 
-// known identifies users who have been identified before.
-type known struct{}
+// identified are users who have been identified before.
+type identified struct{}
 
-func (known) Authenticate(r *http.Request) (auth.User, error) { return auth.UserFrom(r.Context()), nil }
+func (identified) Authenticate(r *http.Request) (auth.User, error) {
+	return auth.UserFrom(r.Context()), nil
+}

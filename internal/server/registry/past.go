@@ -34,6 +34,9 @@ func (s *Storage) History(ctx context.Context, q HistoryQuery) ([]Version, error
 	if !ok {
 		return nil, apierrors.NewBadRequest("this server keeps no history: it needs a data directory and --history")
 	}
+	if q.Before == 1 {
+		return nil, nil // before the first change is none
+	}
 	all, err := kept.Changes(ctx, store.ChangeQuery{
 		Key: s.historyPrefix(q), Below: q.Name == "", After: q.After, Until: max(q.Before-1, 0), Limit: q.Limit,
 	})

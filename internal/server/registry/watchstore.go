@@ -71,14 +71,18 @@ type storeFeed struct {
 
 	mu       sync.Mutex // guards everything below
 	events   []*watchcache.Event
+	bytes    int // of the events that came since there were none
 	revision store.Revision
 	wake     chan struct{}
 	taken    chan struct{} // closed when all events have been read; nil unless somebody waits for that
 	err      error
 }
 
-// most is how many events wait for a slow reader. The store's watch waits then, and does not read on.
-const most = 10_000
+// most and mostBytes are how much waits for a slow reader. The store's watch waits then, and does not read on.
+const (
+	most      = 10_000
+	mostBytes = 16 << 20
+)
 
 // run follows the store until the feed is closed or ctx ends.
 func (f *storeFeed) run(ctx context.Context, prefix string) context.Context {
@@ -101,7 +105,10 @@ func (f *storeFeed) take(b store.Batch) error {
 	f.revision = max(f.revision, b.Revision)
 	f.nudgeLocked()
 	var taken chan struct{}
-	if len(f.events) > most {
+	for _, e := range events {
+		f.bytes += e.Object.Size()
+	}
+	if len(f.events) > most || f.bytes > mostBytes {
 		taken = make(chan struct{})
 		f.taken = taken
 	}
@@ -161,7 +168,10 @@ func (f *storeFeed) Next() (*watchcache.Event, bool, error) {
 		return nil, false, f.err
 	}
 	e := f.events[0]
-	if f.events = f.events[1:]; len(f.events) == 0 && f.taken != nil {
+	if f.events = f.events[1:]; len(f.events) > 0 {
+		return e, true, nil
+	}
+	if f.bytes = 0; f.taken != nil {
 		close(f.taken)
 		f.taken = nil
 	}

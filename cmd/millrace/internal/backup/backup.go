@@ -41,7 +41,8 @@ func Command() *cobra.Command {
 			if every <= 0 {
 				return fmt.Errorf("--every %v is not more than 0", every)
 			}
-			b := &copying{data: data, to: c.Flags().Arg(0), out: c.OutOrStdout()}
+			to := c.Flags().Arg(0)
+			b := &copying{data: data, to: to, log: datadir.Log(to), out: c.OutOrStdout()}
 			return b.run(ctx, every, once)
 		}),
 	}
@@ -54,11 +55,12 @@ func Command() *cobra.Command {
 // copying keeps a copy up to date.
 type copying struct {
 	data, to string
+	log      string // where the log goes
 	out      io.Writer
 }
 
 func (b *copying) run(ctx context.Context, every time.Duration, once bool) (err error) {
-	log, err := journal.OpenBackup(datadir.Log(b.data), datadir.Log(b.to))
+	log, err := journal.OpenBackup(datadir.Log(b.data), b.log)
 	if err != nil {
 		return err
 	}

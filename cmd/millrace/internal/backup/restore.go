@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/cmd/millrace/internal/flags"
 	"github.com/millrace/millrace/cmd/millrace/internal/serving"
+	"github.com/millrace/millrace/internal/durable"
 	"github.com/millrace/millrace/internal/server/datadir"
 	"github.com/millrace/millrace/internal/server/past"
 	"github.com/millrace/millrace/internal/server/registry"
@@ -42,7 +44,7 @@ func restore(ctx context.Context, out io.Writer, from, data, at string) error {
 		return err
 	}
 	if at == "" {
-		return (&copying{data: from, to: data, out: out}).run(ctx, time.Second, true)
+		return restoreAll(ctx, out, from, data)
 	}
 	s, err := datadir.Open(from)
 	if err != nil {
@@ -57,6 +59,18 @@ func restore(ctx context.Context, out io.Writer, from, data, at string) error {
 	}
 	_, err = fmt.Fprintf(out, "%s is what %s was at revision %d.\n", data, from, rev)
 	return err
+}
+
+// restoreAll copies everything. The log has its name when it is whole.
+func restoreAll(ctx context.Context, out io.Writer, from, data string) error {
+	c := &copying{data: from, to: data, log: datadir.Log(data) + ".new", out: out}
+	if err := c.run(ctx, time.Second, true); err != nil {
+		return err
+	}
+	if err := os.Rename(c.log, datadir.Log(data)); err != nil {
+		return err
+	}
+	return durable.SyncDirectory(data)
 }
 
 // restoreAt makes a log that begins with a past state.

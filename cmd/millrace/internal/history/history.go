@@ -115,7 +115,7 @@ func (t *target) show(ctx context.Context, p *printer) error {
 		return err
 	}
 	return t.wait(ctx, func() error {
-		all, err := t.versions(ctx, url.Values{"after": {last}})
+		all, err := t.versions(ctx, url.Values{"after": {last}, "limit": {"1000"}})
 		if err == nil && len(all) > 0 {
 			last, err = p.print(all)
 		}

@@ -3,6 +3,7 @@
 package serving
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,7 +79,7 @@ func (f *Flags) Options(listen, listenFlag string, log *slog.Logger) (millrace.O
 	if _, _, err := net.SplitHostPort(listen); err != nil {
 		return o, fmt.Errorf("%s %q is not an address such as 127.0.0.1:6443: %w", listenFlag, listen, err)
 	}
-	size, err := quantity.ParseQuantity(f.historySize)
+	size, err := quantity.ParseQuantity(cmp.Or(f.historySize, "0"))
 	if err != nil || size.Sign() < 0 {
 		return o, fmt.Errorf("--history-size %q is not a size such as 1Gi", f.historySize)
 	}

@@ -79,6 +79,9 @@ type archiver struct {
 	keys    map[string][]indexed
 }
 
+// errArchived says that an archive would have nothing new.
+var errArchived = errors.New("all changes are in archives")
+
 // writeArchive makes an archive of what segments have after a revision.
 func writeArchive(dir directory, segments []store.Revision, after store.Revision) (*archive, error) {
 	w := &archiver{last: after, keys: make(map[string][]indexed)}
@@ -88,6 +91,9 @@ func writeArchive(dir directory, segments []store.Revision, after store.Revision
 			if err := w.segment(dir, first); err != nil {
 				return fmt.Errorf("%s: %w", fileName(first, segmentSuffix), err)
 			}
+		}
+		if w.last == after {
+			return errArchived
 		}
 		return w.end()
 	})

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/internal/durable"
+	"github.com/millrace/millrace/internal/server/store"
 )
 
 // Backup is a copy of a directory, in another one, that is brought up to date now and then. A store can open it.
@@ -78,7 +79,7 @@ func (b *Backup) update() (written int64, err error) {
 
 // whole copies a file that does not change.
 func (b *Backup) whole(name string) (int64, error) {
-	if _, err := os.Stat(filepath.Join(b.to, name)); err == nil {
+	if b.same(name) {
 		return 0, nil
 	}
 	text, err := os.ReadFile(filepath.Join(b.from, name))
@@ -86,6 +87,32 @@ func (b *Backup) whole(name string) (int64, error) {
 		return 0, err
 	}
 	return int64(len(text)), durable.WriteFile(filepath.Join(b.to, name), text, 0o600)
+}
+
+// same reports whether a file that does not change was copied: its size is the same, and its salt, which no other file
+// has.
+func (b *Backup) same(name string) bool {
+	one, err := headOf(filepath.Join(b.from, name))
+	other, missing := headOf(filepath.Join(b.to, name))
+	return err == nil && missing == nil && one == other
+}
+
+// headOf returns the size and the head of a file.
+func headOf(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	head := make([]byte, headBytes)
+	if err == nil {
+		_, err = f.ReadAt(head, 0)
+	}
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprint(info.Size(), head), nil
 }
 
 // segment copies a segment as far as it has whole groups, if it has changed.
@@ -103,9 +130,13 @@ func (b *Backup) segment(name string) (int64, error) {
 	}
 	c := newDecoder()
 	defer c.decoder.Close()
-	end, err := c.eachGroup(text, func([]change) error { return nil })
-	if end == 0 {
-		return 0, fmt.Errorf("%s: %w", name, err)
+	last := store.Revision(0)
+	end, err := c.eachGroup(text, func(changes []change) error {
+		last = changes[len(changes)-1].revision
+		return nil
+	})
+	if end == 0 || !errors.Is(err, errEnd) && c.wholeAfter(text, end, last) {
+		return 0, fmt.Errorf("%s, record at byte %d: %w", name, end, err)
 	}
 	if err := durable.WriteFile(filepath.Join(b.to, name), text[:end], 0o600); err != nil {
 		return 0, err

@@ -87,7 +87,7 @@ func TestNothingAcknowledgedIsLostWhereverTheMachineCrashes(t *testing.T) {
 // live is the time from a start of the machine to its crash.
 func (c *crasher) live() {
 	c.disk.before, c.busy = c.operation, false
-	c.operations, c.happens = 1+c.random.IntN(200), errCrashed
+	c.operations, c.happens = 1+c.random.IntN(400), errCrashed
 	if c.random.IntN(4) == 0 {
 		c.happens = syscall.EIO
 	}

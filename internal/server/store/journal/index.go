@@ -36,12 +36,14 @@ type contents struct {
 	changes []extent       // the records of changes, in their order in the file
 	keys    []extent       // the records of the index
 	last    store.Revision // of an archive's last change
+	made    time.Time
 }
 
 const trailerBytes = 12
 
 func (d *contents) append(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(d.last))
+	b = binary.AppendVarint(b, milliseconds(d.made))
 	for _, list := range [][]extent{d.changes, d.keys} {
 		b = binary.AppendUvarint(b, uint64(len(list)))
 		for _, e := range list {
@@ -59,7 +61,7 @@ func (d *contents) append(b []byte) []byte {
 // parseContents reads what append wrote. No record may end after limit.
 func parseContents(b []byte, limit int64) (d contents, err error) {
 	r := reader{b: b}
-	d.last = r.revision()
+	d.last, d.made = r.revision(), timeAt(r.varint())
 	for _, list := range []*[]extent{&d.changes, &d.keys} {
 		for range r.uvarint(uint64(len(r.b))) {
 			e := extent{offset: int64(r.uvarint(uint64(limit))), length: int(r.uvarint(maxBodyBytes + headerBytes)), revision: r.revision()}

@@ -222,6 +222,13 @@ func (s *Store) Writable() error {
 	return cmp.Or(s.ended, s.full)
 }
 
+// troubles returns why no writes are taken any more, and why those that need space are not.
+func (s *Store) troubles() (ended, full error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended, s.full
+}
+
 // Close implements store.Store.
 func (s *Store) Close() error {
 	s.mu.Lock()

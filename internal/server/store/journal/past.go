@@ -43,7 +43,6 @@ type snapshotFile struct {
 	contents
 	revision store.Revision
 	size     int64
-	made     time.Time
 }
 
 // recentChange is a change that is in a segment, and not in an archive yet.
@@ -54,8 +53,8 @@ type recentChange struct {
 	deleted bool
 }
 
-func (w *snapshotWriter) snapshotFile(made time.Time) *snapshotFile {
-	return &snapshotFile{source: w.source, contents: w.contents, revision: w.rev, size: w.at, made: made}
+func (w *snapshotWriter) snapshotFile() *snapshotFile {
+	return &snapshotFile{source: w.source, contents: w.contents, revision: w.rev, size: w.at}
 }
 
 // reached returns the last change that is known.
@@ -196,14 +195,31 @@ func (s *Store) endBefore(now *snapshotFile) error {
 		return errors.Join(s.forgetPast(now.revision), s.removeFiles(segments, segmentSuffix))
 	}
 	s.past.addSnapshot(now)
-	if err = s.archive(segments); errors.Is(err, store.ErrNoSpace) || s.Writable() != nil {
+	err = s.archive(segments)
+	switch ended, full := s.troubles(); {
+	case ended != nil: // by now, nothing is certain but what is there
+		return ended
+	case errors.Is(err, store.ErrNoSpace) || full != nil:
 		s.options.Logger.Warn("the disk is full: the history is removed", "dir", s.options.Dir)
+		err = s.forgetPast(now.revision)
+	case err != nil:
+		s.options.Logger.Error("changes cannot be kept: the history begins anew", "dir", s.options.Dir, "err", err)
 		err = s.forgetPast(now.revision)
 	}
 	if err != nil {
 		return err
 	}
 	return errors.Join(s.removeFiles(segments, segmentSuffix), s.limitPast(time.Now()))
+}
+
+// lastSnapshot returns the revision of the newest snapshot, or zero.
+func (p *past) lastSnapshot() store.Revision {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if len(p.snapshots) == 0 {
+		return 0
+	}
+	return p.snapshots[len(p.snapshots)-1].revision
 }
 
 func (p *past) addSnapshot(f *snapshotFile) {
@@ -225,9 +241,11 @@ func (s *Store) archive(segments []store.Revision) error {
 	}
 	a, err := writeArchive(s.dir, segments, after)
 	switch {
+	case errors.Is(err, errArchived): // before the last crash
+		return nil
 	case errors.Is(err, errNames):
 		s.lose(err)
-	case err == nil && len(a.changes) > 0:
+	case err == nil:
 		s.sources.add(a.source)
 		s.past.addArchive(a)
 	}

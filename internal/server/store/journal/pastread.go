@@ -220,6 +220,9 @@ func (s *Store) batchAfter(ctx context.Context, prefix string, after, until stor
 			return b, err
 		}
 		all, err := c.readAt(at)
+		if err == nil && int(at.Index) >= len(all) {
+			err = fmt.Errorf("%w: it has no change %d", errBroken, at.Index)
+		}
 		if err != nil {
 			return b, err
 		}
@@ -344,6 +347,9 @@ func (s *Store) revisionAt(at int64) (store.Revision, error) {
 	a := archives[n-1]
 	n = sort.Search(len(a.changes), func(i int) bool { return milliseconds(a.changes[i].time) > at })
 	all, err := s.changesAt(a.place(a.changes[n-1].revision))
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("%s: %w", a.name, errBroken)
+	}
 	if err != nil {
 		return 0, err
 	}

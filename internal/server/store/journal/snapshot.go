@@ -30,6 +30,12 @@ func (s *Store) snapshots(ctx context.Context) {
 // kept.
 func (s *Store) snapshot(ctx context.Context) error {
 	w, err := s.writeSnapshot(ctx)
+	if errors.Is(spaceError(err), store.ErrNoSpace) && s.keepsPast() {
+		s.options.Logger.Warn("the disk is full: the history is removed", "dir", s.options.Dir)
+		if err = s.forgetPast(s.past.lastSnapshot()); err == nil {
+			w, err = s.writeSnapshot(ctx)
+		}
+	}
 	if errors.Is(err, errNames) {
 		s.lose(err)
 	}
@@ -41,7 +47,7 @@ func (s *Store) snapshot(ctx context.Context) error {
 	for i, p := range w.places {
 		w.refs[i].Move(p)
 	}
-	return s.endBefore(w.snapshotFile(time.Now()))
+	return s.endBefore(w.snapshotFile())
 }
 
 const temporarySnapshot = "snapshot" + temporarySuffix

@@ -49,6 +49,10 @@ func (s *Store) start() (*segment, error) {
 				fileName(first, segmentSuffix), first, rev+1)
 		}
 		open, err := s.replay(first, &rev, last)
+		if err != nil && !last && segments[i+1] <= rev+1 {
+			s.options.Logger.Error("changes cannot be read: the history begins after them", "dir", s.options.Dir, "err", err)
+			continue // the snapshot has all of it
+		}
 		if err != nil || last {
 			return open, err
 		}

@@ -3,6 +3,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/millrace/millrace/internal/server/store"
 )
@@ -89,7 +90,7 @@ func (w *recordWriter) write() error {
 
 // end writes what is left and the contents, and syncs the file.
 func (w *recordWriter) end(last store.Revision) error {
-	w.contents.last = last
+	w.contents.last, w.contents.made = last, time.Now()
 	at := w.at + int64(len(w.buffer))
 	w.buffer = w.codec.frame(w.buffer, w.source.salt, ofIndex, 1, w.contents.append(nil))
 	w.buffer = append(w.buffer, w.source.salt.trailer(at)...)
