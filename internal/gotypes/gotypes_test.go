@@ -22,7 +22,8 @@ type outer struct {
 	Number  int     `json:"number,string"`
 	Dash    string  `json:"-"`
 	Minus   string  `json:"-,"`
-	private string  `json:"private"`
+	//lint:ignore U1000 it is there to be left out
+	private string
 }
 
 func TestFieldsAreThoseThatJSONSees(t *testing.T) {
