@@ -21,7 +21,8 @@ type outer struct {
 	Pointer *string `json:",omitzero"`
 	Number  int     `json:"number,string"`
 	Dash    string  `json:"-"`
-	Minus   string  `json:"-,"`
+	//lint:ignore SA5008 this is how a field is called -
+	Minus string `json:"-,"`
 	//lint:ignore U1000 it is there to be left out
 	private string
 }

@@ -138,7 +138,7 @@ func (v *verifier) segment(first store.Revision) error {
 		}
 		return nil
 	})
-	if errors.Is(err, errEnd) || err != nil && v.isLast(first) && !v.codec.wholeAfter(b, end, last) {
+	if errors.Is(err, errEnd) || v.isLast(first) && !v.codec.wholeAfter(b, end, last) {
 		return nil
 	}
 	return fmt.Errorf("%s, record at byte %d: %w", name, end, err)
