@@ -26,23 +26,21 @@ import (
 
 // onPurpose are the steps with deliberate differences, with the reasons.
 var onPurpose = map[string]string{
-	"resource version on create":            "the caller's mistake is a 400, not a 500",
-	"apply strict unknown":                  "the caller's mistake is a 400, not a 500",
-	"version in the future":                 "the present version in the message depends on how much a server writes at its start",
-	"api":                                   "the address is the server's own",
-	"table of DaemonSet ds":                 "the deprecated annotation of a daemon set is an ordinary one here, so its row shows it",
-	"status is not for the main path":       "the entry of a scale has its time, which kube-apiserver forgets",
-	"status":                                "the same entry",
-	"delete foreground":                     "the same entry",
-	"watch the future":                      "a watch from a revision that the store never gave ends with 410: the store was restored",
-	"v1beta2 kinds":                         "1.37 stores taint rules as v1",
-	"claim labelled in v1beta2":             "the message does not show kube-apiserver's own types",
-	"claim spec changed in v1beta1":         "the same message",
-	"claim with a count alone in v1beta1":   "what a request without a class lacks is not also refused",
-	"create StatefulSet sts":                "1.37 fills in how many pods may be unavailable in an update",
-	"create CSIDriver defaults.example.com": "1.37 fills in whether a missing driver prevents scheduling",
-	"certificates.k8s.io/v1":                "1.37 has cluster trust bundles as well",
-	"admissionregistration.k8s.io/v1":       "mutating policies are stored as v1, which is newer",
+	"resource version on create":          "the caller's mistake is a 400, not a 500",
+	"apply strict unknown":                "the caller's mistake is a 400, not a 500",
+	"version in the future":               "the present version in the message depends on how much a server writes at its start",
+	"api":                                 "the address is the server's own",
+	"table of DaemonSet ds":               "the deprecated annotation of a daemon set is an ordinary one here, so its row shows it",
+	"status is not for the main path":     "the entry of a scale has its time, which kube-apiserver forgets",
+	"status":                              "the same entry",
+	"delete foreground":                   "the same entry",
+	"watch the future":                    "a watch from a revision that the store never gave ends with 410: the store was restored",
+	"v1beta2 kinds":                       "1.37 stores taint rules as v1",
+	"claim labelled in v1beta2":           "the message does not show kube-apiserver's own types",
+	"claim spec changed in v1beta1":       "the same message",
+	"claim with a count alone in v1beta1": "what a request without a class lacks is not also refused",
+	"certificates.k8s.io/v1":              "1.37 has cluster trust bundles as well",
+	"admissionregistration.k8s.io/v1":     "mutating policies are stored as v1, which is newer",
 }
 
 // configurations are the runtime configurations with which stories were recorded.

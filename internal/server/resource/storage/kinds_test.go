@@ -6,10 +6,7 @@ import (
 	"github.com/millrace/millrace/internal/server/resource/resourcetest"
 )
 
-// The recorded server is older than what 1.37 fills in.
-func TestDefaultsAreThoseOfKubernetes(t *testing.T) {
-	resourcetest.Defaults(t, Kinds(), resourcetest.Except("create CSIDriver", "spec.preventPodSchedulingIfMissing"))
-}
+func TestDefaultsAreThoseOfKubernetes(t *testing.T) { resourcetest.Defaults(t, Kinds()) }
 
 func TestTablesAreThoseOfKubernetes(t *testing.T) { resourcetest.Tables(t, Kinds()) }
 
