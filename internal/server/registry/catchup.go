@@ -6,6 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/millrace/millrace/internal/server/store"
 	"github.com/millrace/millrace/internal/server/watchcache"
 )
 
@@ -13,9 +14,12 @@ import (
 // Each holds the state of its kind until it has come to the window.
 const mostCatchingUp = 4
 
-// catchUp serves a watch from a revision that has left the cache's window, if the store has what came after it. If not,
+// catchUp serves a watch from a revision that has left the cache's window, if the store keeps the past as far. If not,
 // or if too many others do that now, it fails with the error that is given: the client has to list again.
 func (s *Storage) catchUp(ctx context.Context, q WatchQuery, expired error) (*Watcher, error) {
+	if _, ok := store.PastOf(s.registry.Store); !ok {
+		return nil, expired
+	}
 	select {
 	case s.registry.catchingUp <- struct{}{}:
 	default:
