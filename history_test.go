@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,6 +115,46 @@ func TestAWatchOfTheHistoryShowsWhatCameAfterIt(t *testing.T) {
 		if err := kube.CoreV1().ConfigMaps("default").Delete(t.Context(), "c", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// The watch cache keeps 64 changes here, so a watch from before is served from the log until it has come to them.
+func TestAnOldWatchGoesOnFromTheHistory(t *testing.T) {
+	for _, kept := range []bool{true, false} {
+		o := millrace.Options{
+			Data: t.TempDir(), Controllers: []string{}, NoScheduler: true,
+			Window: func(string) (events, bytes int) { return 1, 1 },
+		}
+		if kept {
+			o.History = millrace.HistoryOptions{Age: time.Hour, Bytes: 1 << 30}
+		}
+		kube := clientset(t, start(t, o))
+		first := setMap(t, kube, "a", "0")
+		var want []string
+		for i := range 200 {
+			want = append(want, fmt.Sprintf("MODIFIED a=%d", i+1))
+			setMap(t, kube, "a", fmt.Sprint(i+1))
+		}
+		w, err := kube.CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{ResourceVersion: first})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !kept {
+			if e := <-w.ResultChan(); e.Type != watch.Error || !apierrors.IsResourceExpired(apierrors.FromObject(e.Object)) {
+				t.Errorf("without a history came %v", e)
+			}
+			continue
+		}
+		if seen := nextEvents(t, w, len(want)); !slices.Equal(seen, want) {
+			t.Errorf("there came %v", seen)
+		}
+		for i := range 100 { // more than the window, and from the cache by now
+			setMap(t, kube, "b", fmt.Sprint(i))
+			if seen, want := nextEvents(t, w, 1)[0], fmt.Sprintf(" b=%d", i); !strings.HasSuffix(seen, want) {
+				t.Fatalf("then came %s, want%s", seen, want)
+			}
+		}
+		w.Stop()
 	}
 }
 
