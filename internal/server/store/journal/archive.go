@@ -39,20 +39,13 @@ func (a *archive) find(c *codec, prefix string, visit func(key string, changes [
 
 // openArchive opens the archive that begins with a revision.
 func openArchive(dir directory, c *codec, first store.Revision) (*archive, error) {
-	a := &archive{source: &source{name: fileName(first, archiveSuffix)}}
+	a := &archive{}
 	var err error
-	if a.file, err = dir.open(a.name); err != nil {
+	if a.source, a.contents, a.size, err = openContents(dir, c, fileName(first, archiveSuffix)); err != nil {
 		return nil, err
 	}
-	if a.size, err = a.readHead(); err == nil {
-		a.contents, err = readContents(a.source, c, a.size)
-	}
-	if err == nil && (len(a.changes) == 0 || a.first() != first || a.last < first) {
-		err = errBroken
-	}
-	if err != nil {
-		_ = a.file.Close() // the first error counts
-		return nil, fmt.Errorf("%s: %w", a.name, err)
+	if a.first() != first || a.last < first {
+		return nil, errors.Join(fmt.Errorf("%s: %w", a.name, errBroken), a.file.Close())
 	}
 	return a, nil
 }

@@ -133,9 +133,9 @@ func (p *past) baseOfLocked(rev store.Revision) *snapshotFile {
 // keepsPast reports whether changes are kept when they are over.
 func (s *Store) keepsPast() bool { return s.options.History.kept() }
 
-// openPast opens the snapshots and the archives of a directory. What cannot be read ends the past there, and not the
-// store.
-func (s *Store) openPast(snapshots []store.Revision) error {
+// openPast opens the archives of a directory, and its snapshots besides the newest, if there is one. What cannot be read
+// ends the past there, and not the store.
+func (s *Store) openPast(snapshots []store.Revision, newest *snapshotFile) error {
 	archives, err := files(s.dir, archiveSuffix)
 	if err != nil || !s.keepsPast() {
 		return err
@@ -161,23 +161,36 @@ func (s *Store) openPast(snapshots []store.Revision) error {
 		s.sources.add(f.source)
 		s.past.snapshots = append(s.past.snapshots, f)
 	}
+	if newest != nil {
+		s.past.snapshots = append(s.past.snapshots, newest)
+	}
 	return nil
 }
 
 func openSnapshot(dir directory, c *codec, rev store.Revision) (*snapshotFile, error) {
-	s := &snapshotFile{source: &source{name: fileName(rev, snapshotSuffix)}, revision: rev}
+	s := &snapshotFile{revision: rev}
 	var err error
-	if s.file, err = dir.open(s.name); err != nil {
-		return nil, err
+	s.source, s.contents, s.size, err = openContents(dir, c, fileName(rev, snapshotSuffix))
+	return s, err
+}
+
+// openContents opens a file, and reads what it has.
+func openContents(dir directory, c *codec, name string) (*source, contents, int64, error) {
+	s := &source{name: name}
+	var all contents
+	var err error
+	if s.file, err = dir.open(name); err != nil {
+		return nil, all, 0, err
 	}
-	if s.size, err = s.readHead(); err == nil {
-		s.contents, err = readContents(s.source, c, s.size)
+	size, err := s.readHead()
+	if err == nil {
+		all, err = readContents(s, c, size)
 	}
 	if err != nil {
 		_ = s.file.Close() // the first error counts
-		return nil, fmt.Errorf("%s: %w", s.name, err)
+		return nil, all, 0, fmt.Errorf("%s: %w", name, err)
 	}
-	return s, nil
+	return s, all, size, nil
 }
 
 // endBefore removes what a snapshot makes superfluous. If the past is kept, it is put into an archive first.

@@ -134,29 +134,21 @@ func (w *snapshotWriter) flush(last bool) error {
 }
 
 // readSnapshot restores the state of a snapshot.
-func (s *Store) readSnapshot(rev store.Revision) error {
-	name := fileName(rev, snapshotSuffix)
-	f, err := s.dir.open(name)
+func (s *Store) readSnapshot(rev store.Revision) (*snapshotFile, error) {
+	f, err := openSnapshot(s.dir, s.codec, rev)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	from := &source{file: f, name: name}
-	s.sources.add(from)
-	size, err := f.size()
-	if err != nil {
-		return err
-	}
-	s.snapshotBytes.Store(size)
-	r := &recordReader{r: bufio.NewReaderSize(io.NewSectionReader(f, 0, size), 1<<20), left: size, codec: s.codec, source: from}
+	s.sources.add(f.source)
+	s.snapshotBytes.Store(f.size)
+	section := io.NewSectionReader(f.file, 0, f.size)
+	r := &recordReader{r: bufio.NewReaderSize(section, 1<<20), left: f.size, codec: s.codec, source: f.source}
 	entries, err := r.snapshot(rev)
 	if err != nil {
-		return fmt.Errorf("%s, record at byte %d: %w", name, r.at, err)
-	}
-	if _, err := readContents(from, s.codec, size); err != nil {
-		return fmt.Errorf("%s, contents: %w", name, err)
+		return nil, fmt.Errorf("%s, record at byte %d: %w", f.name, r.at, err)
 	}
 	s.state.Restore(entries, rev)
-	return nil
+	return f, nil
 }
 
 // recordReader reads one record after the other.

@@ -22,13 +22,14 @@ func (s *Store) start() (*segment, error) {
 		return nil, err
 	}
 	rev := store.Revision(1) // that of an empty store, as in etcd
+	var newest *snapshotFile
 	if n := len(snapshots); n > 0 {
-		rev = snapshots[n-1]
-		if err := s.readSnapshot(rev); err != nil {
+		rev, snapshots = snapshots[n-1], snapshots[:n-1]
+		if newest, err = s.readSnapshot(rev); err != nil {
 			return nil, err
 		}
 	}
-	if err := s.openPast(snapshots); err != nil {
+	if err := s.openPast(snapshots, newest); err != nil {
 		return nil, err
 	}
 	segments, err := files(s.dir, segmentSuffix)
