@@ -26,21 +26,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/millrace/millrace/cmd/millrace/internal/flags"
+	"github.com/millrace/millrace/internal/server/apiserver"
 )
 
 // version is a change of an object, as the server tells it.
-type version struct {
-	Revision   string          `json:"revision"`
-	Time       time.Time       `json:"time"`
-	Type       string          `json:"type"`
-	Namespace  string          `json:"namespace,omitempty"`
-	Name       string          `json:"name"`
-	User       string          `json:"user,omitempty"`
-	Program    string          `json:"program,omitempty"`
-	Verb       string          `json:"verb,omitempty"`
-	Object     json.RawMessage `json:"object,omitempty"`
-	Unreadable string          `json:"unreadable,omitempty"`
-}
+type version = apiserver.Change
 
 // options are the flags of `millrace history`.
 type options struct {
@@ -124,9 +114,7 @@ func (t *target) show(ctx context.Context, p *printer) error {
 }
 
 func (t *target) versions(ctx context.Context, query url.Values) ([]version, error) {
-	var list struct {
-		Items []version `json:"items"`
-	}
+	var list apiserver.ChangeList
 	err := t.get(ctx, "/history"+t.path, query, &list)
 	return list.Items, err
 }
