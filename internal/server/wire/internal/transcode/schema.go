@@ -77,8 +77,11 @@ func (r *reader) schemaOrList(out []byte, f *field, b []byte, element func(out, 
 		}
 		at = to
 	}
-	if len(out) > begin+1 {
-		out[len(out)-1] = ']'
+	if end := len(out); end > begin+1 {
+		out[end-1] = ']'
+		if schema != nil && r.message(out, f.sub, schema) == nil { // JSON does not show it, but it must be valid
+			return nil
+		}
 		return out
 	}
 	if out = out[:begin]; schema == nil {

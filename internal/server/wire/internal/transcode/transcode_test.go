@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -265,6 +266,43 @@ func TestWhatAPlanDoesNotKnowIsRefused(t *testing.T) {
 	} {
 		if got, ok := plan.JSON(append(bytes.Clone(message), more...), []byte("")); ok {
 			t.Errorf("%s was taken: %s", name, got)
+		}
+	}
+}
+
+// A message may hold a list of schemas and one schema. JSON shows the list alone.
+func TestASchemaBesideAListIsReadThoughItIsNotShown(t *testing.T) {
+	plan, err := transcode.Compile(typeOf(apiextensionsv1.CustomResourceDefinition{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	nested := func(value []byte, numbers ...byte) []byte {
+		for _, number := range numbers {
+			value = append([]byte{number<<3 | 2, byte(len(value))}, value...)
+		}
+		return value
+	}
+	// The numbers of items (two bytes as a tag), the schema, the version's validation, the version and the spec.
+	const list = "\x12\x03\x32\x01a" // an element with format "a"
+	i := slices.IndexFunc(builtin.Kinds(), func(k *resource.Kind) bool { return k.Kind == "CustomResourceDefinition" })
+	k := builtin.Kinds()[i]
+	for name, c := range map[string]struct {
+		schema string
+		valid  bool
+	}{
+		"valid":               {"\x0a\x03\x32\x01f", true},
+		"of a bad wire type":  {"\x0a\x03\x36\x01f", false},
+		"an unfinished field": {"\x0a\x02\x32\x05", false},
+	} {
+		for _, items := range []string{c.schema + list, list + c.schema} {
+			message := nested(append([]byte{0xc2, 0x01, byte(len(items))}, items...), 1, 4, 7, 2)
+			want, err := decoded(k, message, "5")
+			if (err == nil) != c.valid {
+				t.Fatalf("%s: the library says %v", name, err)
+			}
+			if got, ok := plan.JSON(message, []byte("5")); ok != c.valid || c.valid && !bytes.Equal(got, want) {
+				t.Errorf("%s: %v, %s", name, ok, firstDifference(got, want))
+			}
 		}
 	}
 }
