@@ -6,6 +6,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/millrace/millrace/internal/server/resource"
 	"github.com/millrace/millrace/internal/server/resource/podspec"
@@ -45,8 +46,13 @@ func defaultStatefulSet(set *appsv1.StatefulSet) {
 			s.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{}
 		}
 	}
-	if r := s.UpdateStrategy.RollingUpdate; r != nil && r.Partition == nil && s.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
-		r.Partition = new(int32)
+	if r := s.UpdateStrategy.RollingUpdate; r != nil && s.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
+		if r.Partition == nil {
+			r.Partition = new(int32)
+		}
+		if r.MaxUnavailable == nil {
+			r.MaxUnavailable = new(intstr.FromInt32(1))
+		}
 	}
 	if s.PersistentVolumeClaimRetentionPolicy == nil {
 		s.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{}

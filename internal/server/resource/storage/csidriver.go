@@ -47,6 +47,7 @@ func defaultDriver(d *storagev1.CSIDriver) {
 	fill(&s.FSGroupPolicy, storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)
 	fill(&s.RequiresRepublish, false)
 	fill(&s.SELinuxMount, false)
+	fill(&s.PreventPodSchedulingIfMissing, false)
 	if len(s.VolumeLifecycleModes) == 0 {
 		s.VolumeLifecycleModes = []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent}
 	}

@@ -6,7 +6,10 @@ import (
 	"github.com/millrace/millrace/internal/server/resource/resourcetest"
 )
 
-func TestDefaultsAreThoseOfKubernetes(t *testing.T) { resourcetest.Defaults(t, Kinds()) }
+// The recorded server is older than what 1.37 fills in.
+func TestDefaultsAreThoseOfKubernetes(t *testing.T) {
+	resourcetest.Defaults(t, Kinds(), resourcetest.Except("create CSIDriver", "spec.preventPodSchedulingIfMissing"))
+}
 
 func TestTablesAreThoseOfKubernetes(t *testing.T) { resourcetest.Tables(t, Kinds()) }
 
