@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 
 	"github.com/millrace/millrace"
 	"github.com/millrace/millrace/cmd/millrace/internal/serving"
+	"github.com/millrace/millrace/internal/filelock"
 	"github.com/millrace/millrace/internal/server/store/etcd"
 )
 
@@ -179,7 +179,7 @@ func lockedDirectory(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+	if err := filelock.Lock(f); err != nil {
 		t.Fatal(err)
 	}
 	return data

@@ -13,6 +13,7 @@ import (
 	cachetest "k8s.io/client-go/tools/cache/testing"
 
 	"github.com/millrace/millrace/informer"
+	"github.com/millrace/millrace/internal/cputime"
 	"github.com/millrace/millrace/watch"
 )
 
@@ -86,12 +87,12 @@ func dispatch(b *testing.B, heard *atomic.Int64, run func(context.Context), chan
 		awaitAll(b, heard, before+distinct*handlers)
 	}
 	round()
-	began := cpu()
+	began := cputime.Process()
 	rounds := 0
 	for b.Loop() {
 		round()
 		rounds++
 	}
-	b.ReportMetric(float64(cpu()-began)/float64(rounds*distinct), "cpu-ns/event")
+	b.ReportMetric(float64(cputime.Process()-began)/float64(rounds*distinct), "cpu-ns/event")
 	b.ReportMetric(float64(b.Elapsed())/float64(rounds*distinct), "ns/event")
 }

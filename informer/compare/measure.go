@@ -14,11 +14,12 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/millrace/millrace/internal/cputime"
 )
 
 // measure runs one candidate and prints its result as JSON.
@@ -97,11 +98,11 @@ const burst = 20_000
 func (m *measurement) oneHandler() error {
 	m.subject.handle(func(string) { m.handled.Add(1) })
 	time.Sleep(time.Second) // until the initial objects have been handled
-	before := cpu()
+	before := cputime.Process()
 	if err := m.writeAndWait(0, burst, 1); err != nil {
 		return err
 	}
-	m.result.EventCPU = (cpu() - before) / burst
+	m.result.EventCPU = (cputime.Process() - before) / burst
 	return nil
 }
 
@@ -152,11 +153,11 @@ func (m *measurement) fiftyHandlers() error {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	before, began := cpu(), time.Now()
+	before, began := cputime.Process(), time.Now()
 	if err := m.writeAndWait(burst, burst, 50); err != nil {
 		return err
 	}
-	m.result.Fifty, m.result.FiftyCPU = time.Since(began)/burst, (cpu()-before)/burst
+	m.result.Fifty, m.result.FiftyCPU = time.Since(began)/burst, (cputime.Process()-before)/burst
 	return nil
 }
 
@@ -181,16 +182,4 @@ func (m *measurement) writeAndWait(from, count, handlers int) error {
 		}
 	}
 	return nil
-}
-
-func cpu() time.Duration {
-	var usage syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-}
-
-func peakRSS() uint64 {
-	var usage syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
-	return uint64(usage.Maxrss) << 10
 }

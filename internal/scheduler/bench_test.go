@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/informer/informertest"
+	"github.com/millrace/millrace/internal/cputime"
 	"github.com/millrace/millrace/internal/scheduler/internal/cluster"
 )
 
@@ -88,7 +88,7 @@ func benchmarkSchedule(b *testing.B, nodes int, set func(*corev1.Pod)) {
 		Pods:  informer.New(w.pods, informer.Options[*corev1.Pod]{}),
 		Nodes: informer.New(w.nodes, informer.Options[*corev1.Node]{}),
 	}}
-	begun, cpu := time.Now(), processTime()
+	begun, cpu := time.Now(), cputime.Process()
 	b.ResetTimer()
 	for _, run := range []func(context.Context) error{options.Watched.Pods.Run, options.Watched.Nodes.Run, New(options).Run} {
 		running.Go(func() { _ = run(ctx) })
@@ -96,16 +96,7 @@ func benchmarkSchedule(b *testing.B, nodes int, set func(*corev1.Pod)) {
 	l.left.Wait()
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/time.Since(begun).Seconds(), "pods/s")
-	b.ReportMetric(float64(processTime()-cpu)/float64(b.N), "cpu-ns/op")
+	b.ReportMetric(float64(cputime.Process()-cpu)/float64(b.N), "cpu-ns/op")
 	cancel()
 	running.Wait()
-}
-
-// processTime returns the CPU time of the process, which other work on the machine hardly affects.
-func processTime() time.Duration {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return 0
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

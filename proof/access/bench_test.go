@@ -5,26 +5,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/millrace/millrace"
-)
 
-// cpu returns the CPU time of the process so far.
-func cpu(b *testing.B) time.Duration {
-	b.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
+	"github.com/millrace/millrace/internal/cputime"
+)
 
 // running starts a cluster without loops, and returns a client of a user who may read namespaces.
 func running(b *testing.B, o millrace.Options) (*millrace.Cluster, kubernetes.Interface) {
@@ -66,13 +56,13 @@ func BenchmarkGet(b *testing.B) {
 	}{{"AlwaysAllow", millrace.Options{Authorization: []string{"AlwaysAllow"}}}, {"RBAC", millrace.Options{}}, {"RBAC+audit", millrace.Options{Audit: audited}}} {
 		b.Run(with.name, func(b *testing.B) {
 			_, k := running(b, with.o)
-			began := cpu(b)
+			began := cputime.Process()
 			for b.Loop() {
 				if _, err := k.CoreV1().Namespaces().Get(b.Context(), "default", metav1.GetOptions{}); err != nil {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(float64((cpu(b)-began).Nanoseconds())/float64(b.N), "cpu-ns/op")
+			b.ReportMetric(float64((cputime.Process()-began).Nanoseconds())/float64(b.N), "cpu-ns/op")
 		})
 	}
 }
@@ -103,23 +93,23 @@ func BenchmarkSecrets(b *testing.B) {
 			}
 		}
 		b.Run("create/"+with, func(b *testing.B) {
-			began := cpu(b)
+			began := cputime.Process()
 			for b.Loop() {
 				create(b)
 			}
-			b.ReportMetric(float64((cpu(b)-began).Nanoseconds())/float64(b.N), "cpu-ns/op")
+			b.ReportMetric(float64((cputime.Process()-began).Nanoseconds())/float64(b.N), "cpu-ns/op")
 		})
 		for n < 500 {
 			create(b)
 		}
 		b.Run("list/"+with, func(b *testing.B) {
-			began := cpu(b)
+			began := cputime.Process()
 			for b.Loop() {
 				if _, err := k.CoreV1().Secrets("default").List(b.Context(), metav1.ListOptions{Limit: 500}); err != nil {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(float64((cpu(b)-began).Nanoseconds())/float64(b.N), "cpu-ns/op")
+			b.ReportMetric(float64((cputime.Process()-began).Nanoseconds())/float64(b.N), "cpu-ns/op")
 		})
 	}
 }

@@ -1,3 +1,5 @@
+//go:build unix
+
 // The command conformance runs Kubernetes' own end-to-end tests, by default the 446 by which a cluster is certified,
 // and prints how many pass.
 //

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/millrace/millrace/internal/cputime"
 	"github.com/millrace/millrace/millracetest"
 )
 
@@ -122,12 +122,12 @@ func BenchmarkBesideConfigMaps(b *testing.B) {
 			for b.Loop() {
 				n++
 				for i, s := range samples {
-					begun := processorTime()
+					begun := cputime.Process()
 					for range turn {
 						at++
 						do(s)
 					}
-					taken[i] += processorTime() - begun
+					taken[i] += cputime.Process() - begun
 				}
 			}
 			for i, s := range samples {
@@ -147,15 +147,6 @@ func defineFor(b *testing.B, d dynamic.Interface) {
 	if err != nil {
 		b.Fatal(err)
 	}
-}
-
-// processorTime returns the CPU time of this process.
-func processorTime() time.Duration {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return 0
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // BenchmarkListsOfManyObjects compares lists of 10,000 custom resources with lists of as many config maps of the same
@@ -194,9 +185,9 @@ func BenchmarkListsOfManyObjects(b *testing.B) {
 							c.do("PATCH", s.path+fmt.Sprint("/o", at), string(types.MergePatchType), fmt.Sprintf(s.patch, n+1))
 						}
 					}
-					begun := processorTime()
+					begun := cputime.Process()
 					c.do("GET", s.path+query, "", "")
-					taken[i] += processorTime() - begun
+					taken[i] += cputime.Process() - begun
 				}
 				n++
 			}
@@ -238,16 +229,16 @@ func BenchmarkDefinitionUntilItsFirstObject(b *testing.B) {
 	n := 0
 	once := func() (served, stored time.Duration) {
 		n++
-		begun := processorTime()
+		begun := cputime.Process()
 		made := c.do("POST", definitions, "application/json", largeDefinition(n))
 		for !strings.Contains(made, `"type":"Established"`) {
 			runtime.Gosched()
 			made = c.do("GET", fmt.Sprintf("%s/larges%d.g%d.example.com", definitions, n, n), "", "")
 		}
-		served = processorTime() - begun
+		served = cputime.Process() - begun
 		c.do("POST", fmt.Sprintf("/apis/g%d.example.com/v1/namespaces/default/larges%d", n, n), "application/json",
 			fmt.Sprintf(`{"apiVersion":"g%d.example.com/v1","kind":"Large%d","metadata":{"name":"a"},"spec":{"field0":{"name":"a"}}}`, n, n))
-		return served, processorTime() - begun
+		return served, cputime.Process() - begun
 	}
 	_, first := once() // in which much is made that all definitions share
 	for b.Loop() {

@@ -10,7 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
+
+	"github.com/millrace/millrace/internal/filelock"
 )
 
 // addresses are the assigned addresses. Each has a file with its name: its first line is the owner, and its second the
@@ -39,7 +40,7 @@ func (a addresses) locked(f func() error) error {
 		return err
 	}
 	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+	if err := filelock.Lock(lock); err != nil {
 		return fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
 	return f()

@@ -3,9 +3,7 @@ package placement_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"syscall"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -13,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace/millrace/internal/cputime"
 	"github.com/millrace/millrace/internal/scheduler/internal/cluster"
 	"github.com/millrace/millrace/internal/scheduler/placement"
 )
@@ -46,15 +45,6 @@ func BenchmarkPlace(b *testing.B) {
 	}
 }
 
-// processTime returns the CPU time of the process, which other work on the machine hardly affects.
-func processTime() time.Duration {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return 0
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-}
-
 func spreadOver(pod *corev1.Pod, key string) {
 	pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
 		MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule,
@@ -73,8 +63,8 @@ func benchmarkPlace(b *testing.B, nodes int, set func(*corev1.Pod)) {
 	var placed []cluster.Key
 	n := 0
 	b.ReportAllocs()
-	begun := processTime()
-	defer func() { b.ReportMetric(float64(processTime()-begun)/float64(b.N), "cpu-ns/op") }()
+	begun := cputime.Process()
+	defer func() { b.ReportMetric(float64(cputime.Process()-begun)/float64(b.N), "cpu-ns/op") }()
 	for b.Loop() {
 		n++
 		pod := benchPod(n)

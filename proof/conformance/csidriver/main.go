@@ -1,3 +1,5 @@
+//go:build unix
+
 // The command csidriver stands in for images of Kubernetes' storage tests that cannot be built from published modules:
 // the driver csi-driver-host-path, which these tests and those of devices also use as a relay to drivers in their own
 // process, its node-driver-registrar, and its livenessprobe. It behaves as the one under whose name it is called.

@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -161,7 +163,7 @@ func (d *driver) NodeGetVolumeStats(_ context.Context, r *csipb.NodeGetVolumeSta
 		return nil, status.Error(codes.NotFound, err.Error())
 	}
 	return &csipb.NodeGetVolumeStatsResponse{Usage: []*csipb.VolumeUsage{
-		{Total: int64(s.Blocks) * s.Bsize, Available: int64(s.Bavail) * s.Bsize, Used: int64(s.Blocks-s.Bfree) * s.Bsize, Unit: csipb.VolumeUsage_BYTES},
+		{Total: int64(s.Blocks) * int64(s.Bsize), Available: int64(s.Bavail) * int64(s.Bsize), Used: int64(s.Blocks-s.Bfree) * int64(s.Bsize), Unit: csipb.VolumeUsage_BYTES},
 		{Total: int64(s.Files), Available: int64(s.Ffree), Used: int64(s.Files - s.Ffree), Unit: csipb.VolumeUsage_INODES},
 	}}, nil
 }

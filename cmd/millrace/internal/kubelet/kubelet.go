@@ -78,7 +78,7 @@ func Command() *cobra.Command {
 		Short: "Make this machine a node, or run hollow nodes",
 		Long: "Make this machine a node, with the flags of the kubelet. This needs a container runtime (CRI) and root.\n" +
 			"With --nodes it runs hollow nodes instead, whose containers are fake. Without a kubeconfig it runs standalone,\n" +
-			"with the pods of --pod-manifest-path.",
+			"with the pods of --pod-manifest-path.\n" + flags.Missing(runtime.GOOS),
 		Args: cobra.NoArgs,
 		RunE: flags.UntilSignal(func(ctx context.Context, c *cobra.Command) error {
 			if f.version.Print(c.OutOrStdout()) {
@@ -175,6 +175,11 @@ func (f *Flags) run(ctx context.Context, c *cobra.Command) error {
 	}
 	if f.nodes < 0 {
 		return fmt.Errorf("--nodes %d is less than none", f.nodes)
+	}
+	if f.nodes == 0 {
+		if err := flags.RealNodes(runtime.GOOS); err != nil {
+			return err
+		}
 	}
 	for flag, port := range map[string]int{"port": f.port, "healthz-port": f.healthPort} {
 		if port < 0 || port > 65535 {

@@ -2,8 +2,9 @@ package memory
 
 import (
 	"context"
-	"syscall"
 	"time"
+
+	"github.com/millrace/millrace/internal/cputime"
 )
 
 const (
@@ -20,27 +21,18 @@ const (
 func GiveBackWhenQuiet(ctx context.Context) {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	last := cpuTime()
+	last := cputime.Process()
 	for given := time.Duration(0); ; { // initialization continues for a while after the process has reported that it is ready
 		select {
 		case <-ctx.Done():
 			return
 		case <-look.C:
 		}
-		now := cpuTime()
+		now := cputime.Process()
 		if now-last < quiet && now-given > worth {
 			GiveBack()
-			given = cpuTime()
+			given = cputime.Process()
 		}
 		last = now
 	}
-}
-
-// cpuTime returns the CPU time of the process.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

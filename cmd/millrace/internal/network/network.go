@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,9 +37,13 @@ func Command() *cobra.Command {
 		Short: "Make this machine part of a cluster's network",
 		Long: "Make this machine part of a cluster's network, beside its kubelet: pods get addresses and reach those of other nodes, and services\n" +
 			"and DNS names work. The pod range is read from the node's spec.podCIDRs. Needs root. A CNI configuration of another network\n" +
-			"plugin is not changed. Links, routes and tables stay when the command ends, so that a restart interrupts nothing.",
+			"plugin is not changed. Links, routes and tables stay when the command ends, so that a restart interrupts nothing.\n" +
+			"It needs a Linux kernel.",
 		Args: cobra.NoArgs,
 		RunE: flags.UntilSignal(func(ctx context.Context, c *cobra.Command) error {
+			if err := flags.RealNodes(runtime.GOOS); err != nil {
+				return err
+			}
 			if err := f.complete(); err != nil {
 				return err
 			}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace"
+	"github.com/millrace/millrace/internal/filelock"
 	"github.com/millrace/millrace/internal/server/store"
 )
 
@@ -78,7 +79,7 @@ func inUse(data string) bool {
 		return false
 	}
 	defer f.Close()
-	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+	return errors.Is(filelock.Try(f), filelock.ErrLocked)
 }
 
 // Line joins the lines of an error.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,7 +37,7 @@ func Command() *cobra.Command {
 		Use:   "up",
 		Short: "Run a whole cluster in this process",
 		Long: "Run a whole cluster in this process: store, API server, controllers, scheduler and hollow nodes.\n" +
-			"Ctrl-C ends it. It leaves nothing behind but its data directory.",
+			"Ctrl-C ends it. It leaves nothing behind but its data directory.\n" + flags.Missing(runtime.GOOS),
 		Args: cobra.NoArgs,
 		RunE: flags.UntilSignal(func(ctx context.Context, c *cobra.Command) error {
 			log, err := f.Log.Logger(os.Stderr)
@@ -46,6 +47,9 @@ func Command() *cobra.Command {
 			o, err := f.options(c.Flags().Changed("nodes"), log)
 			if err != nil {
 				return err
+			}
+			if missing := flags.Missing(runtime.GOOS); missing != "" {
+				fmt.Fprintln(c.OutOrStdout(), missing)
 			}
 			return f.Serve(ctx, c.OutOrStdout(), o, "--listen")
 		}),
@@ -88,6 +92,9 @@ func (f *upFlags) options(nodesGiven bool, log *slog.Logger) (millrace.Options, 
 		return o, nil
 	case kind != "cri" || socket == "":
 		return o, fmt.Errorf("--runtime %q is neither hollow nor cri:SOCKET", f.runtime)
+	}
+	if err := flags.RealNodes(runtime.GOOS); err != nil {
+		return o, err
 	}
 	o.Runtime, o.KubeletRoot, o.CNI = socket, f.kubeletRoot, f.cni
 	if o.Eviction, err = kubelet.Split("eviction-hard", f.eviction, "<"); err != nil {

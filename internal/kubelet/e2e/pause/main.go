@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command pause keeps a sandbox alive: it waits for a signal, and reaps orphaned processes.
 package main
 

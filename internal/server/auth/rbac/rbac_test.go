@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
+	"github.com/millrace/millrace/internal/cputime"
 	"github.com/millrace/millrace/internal/server/auth"
 	"github.com/millrace/millrace/internal/server/auth/rbac"
 	"github.com/millrace/millrace/internal/server/registry"
@@ -358,9 +358,7 @@ func BenchmarkReadyAmong50000Bindings(b *testing.B) {
 		return float64(m.HeapAlloc) / (1 << 20)
 	}
 	cpu := func() float64 {
-		var u syscall.Rusage
-		w.must(syscall.Getrusage(syscall.RUSAGE_SELF, &u))
-		return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e6
+		return float64(cputime.Process()) / 1e6
 	}
 	before, n, spent := heap(), 0, 0.0
 	for b.Loop() {

@@ -7,8 +7,9 @@ import (
 	"regexp"
 	"runtime"
 	"strconv"
-	"syscall"
 	"time"
+
+	"github.com/millrace/millrace/internal/cputime"
 )
 
 // Cost is what a server needs for an attack.
@@ -32,7 +33,7 @@ func (c Cost) less(first Cost) Cost {
 
 // cost measures this process. The cost of the measurement itself is excluded.
 func (t *target) cost() Cost {
-	c := Cost{CPU: used(), Peak: resident(), Handlers: t.started.Load(), AtOnce: t.most.Load()}
+	c := Cost{CPU: cputime.Process(), Peak: resident(), Handlers: t.started.Load(), AtOnce: t.most.Load()}
 	for range 3 { // pools are emptied by the second collection, and stacks shrink by half in each
 		runtime.GC()
 	}
@@ -40,15 +41,6 @@ func (t *target) cost() Cost {
 	runtime.ReadMemStats(&m)
 	c.Held = int64(m.HeapAlloc + m.StackInuse)
 	return c
-}
-
-// used returns the processor time of this process.
-func used() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 var maxResident = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)

@@ -6,10 +6,9 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
-	"time"
 
+	"github.com/millrace/millrace/internal/cputime"
 	"github.com/millrace/millrace/internal/server/store"
 	"github.com/millrace/millrace/internal/server/store/storetest"
 )
@@ -51,9 +50,9 @@ func measurePods(b *testing.B, alike bool) {
 	}
 	s := open()
 	report := func(per int, unit string, what func()) {
-		start := processorTime()
+		start := cputime.Process()
 		what()
-		b.ReportMetric(float64((processorTime()-start).Microseconds())/float64(per), unit)
+		b.ReportMetric(float64((cputime.Process()-start).Microseconds())/float64(per), unit)
 	}
 	report(benchPods, "µs/create", func() { createPods(b, s, alike) })
 	b.ReportMetric(float64(heapBytes()-before)/benchPods, "heapB/pod")
@@ -120,12 +119,4 @@ func heapBytes() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
-}
-
-func processorTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/internal/durable"
+	"github.com/millrace/millrace/internal/filelock"
 	"github.com/millrace/millrace/internal/server/store"
 	"github.com/millrace/millrace/internal/server/store/memory"
 )
@@ -130,8 +131,12 @@ func lockDirectory(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data directory %s cannot be written to: %w", dir, err)
 	}
-	if err := tryLock(f); err != nil {
+	err = filelock.Try(f)
+	switch {
+	case errors.Is(err, filelock.ErrLocked):
 		return nil, errors.Join(fmt.Errorf("data directory %s is in use by another process: %w", dir, err), f.Close())
+	case err != nil:
+		return nil, errors.Join(fmt.Errorf("data directory %s cannot be locked: %w", dir, err), f.Close())
 	}
 	return f, nil
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/millrace/millrace/internal/cputime"
 	"github.com/millrace/millrace/internal/server/store"
 )
 
@@ -33,9 +34,9 @@ func measurePast(b *testing.B, history History) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	start := processorTime()
+	start := cputime.Process()
 	changePods(b, s)
-	b.ReportMetric(float64((processorTime()-start).Microseconds())/pastChanges, "µs/change")
+	b.ReportMetric(float64((cputime.Process()-start).Microseconds())/pastChanges, "µs/change")
 	if !history.kept() {
 		if err := s.Close(); err != nil {
 			b.Fatal(err)
