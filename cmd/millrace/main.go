@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/cmd/millrace/internal/apiserver"
 	"github.com/millrace/millrace/cmd/millrace/internal/assets"
 	"github.com/millrace/millrace/cmd/millrace/internal/backup"
+	"github.com/millrace/millrace/cmd/millrace/internal/build"
 	"github.com/millrace/millrace/cmd/millrace/internal/controllers"
 	"github.com/millrace/millrace/cmd/millrace/internal/data"
 	"github.com/millrace/millrace/cmd/millrace/internal/faults"
@@ -46,16 +47,24 @@ func main() {
 
 // root returns all commands but kubectl.
 func root() *cobra.Command {
+	var version bool
 	c := &cobra.Command{
 		Use:           "millrace",
 		Short:         "The Kubernetes control loop, whole and small",
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if version {
+				return build.Read().Print(c.OutOrStdout(), "")
+			}
+			return c.Help()
+		},
 	}
+	c.Flags().BoolVar(&version, "version", false, "print the version and end")
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return fmt.Errorf("%w: see %s --help", err, c.CommandPath()) })
 	c.AddCommand(up.Command(), apiserver.Command(), controllers.Command(), scheduler.Command(), kubelet.Command(), network.DNSCommand(), network.ProxyCommand(), network.Command(),
 		faults.Command(), token.Command(), kubeconfig.Command(), data.Command(), history.Command(), history.AtCommand(), history.UndoCommand(),
-		backup.Command(), backup.RestoreCommand(), backup.VerifyCommand(), assets.Command(), versionCommand())
+		backup.Command(), backup.RestoreCommand(), backup.VerifyCommand(), assets.Command(), build.Command())
 	return c
 }
 

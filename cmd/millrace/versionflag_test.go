@@ -24,3 +24,17 @@ func TestVersionIsPrintedAsByKubeAPIServer(t *testing.T) {
 		t.Errorf("--version=later: %v", err)
 	}
 }
+
+func TestTheProgramTellsItsOwnVersion(t *testing.T) {
+	for _, args := range [][]string{{"version"}, {"--version"}} {
+		if out, err := execute(t, args...); err != nil || !strings.HasPrefix(out, "millrace    0.1.0-dev\n") || !strings.Contains(out, "\nKubernetes  1.37\n") {
+			t.Errorf("%v: %q, %v", args, out, err)
+		}
+	}
+	if out, err := execute(t, "version", "-o", "json"); err != nil || !strings.Contains(out, `"kubernetes": "1.37"`) {
+		t.Errorf("%q, %v", out, err)
+	}
+	if _, err := execute(t, "versoin"); err == nil || !strings.Contains(err.Error(), `unknown command "versoin"`) {
+		t.Errorf("a mistyped command: %v", err)
+	}
+}
