@@ -22,6 +22,7 @@ import (
 	"github.com/millrace/millrace"
 	"github.com/millrace/millrace/cmd/millrace/internal/flags"
 	"github.com/millrace/millrace/cmd/millrace/internal/memory"
+	"github.com/millrace/millrace/cmd/millrace/internal/notify"
 	"github.com/millrace/millrace/internal/server/allocation"
 )
 
@@ -179,6 +180,9 @@ func (f *Flags) Serve(ctx context.Context, out io.Writer, o millrace.Options, li
 	} else {
 		fmt.Fprintln(out, "All its certificates are given, so there is no kubeconfig of its own.")
 	}
+	if err := notify.Ready(); err != nil {
+		o.Logger.Warn("systemd cannot be told that the cluster is ready", "error", err)
+	}
 	memory.GiveBack()
 	var tidying sync.WaitGroup
 	defer tidying.Wait()
@@ -191,6 +195,9 @@ func (f *Flags) Serve(ctx context.Context, out io.Writer, o millrace.Options, li
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(out, "Ending.")
+		if err := notify.Stopping(); err != nil {
+			o.Logger.Warn("systemd cannot be told that the cluster ends", "error", err)
+		}
 		return cluster.Close()
 	case err := <-cluster.Failed():
 		return errors.Join(err, cluster.Close())

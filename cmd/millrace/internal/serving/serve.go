@@ -82,5 +82,21 @@ func inUse(data string) bool {
 	return errors.Is(filelock.Try(f), filelock.ErrLocked)
 }
 
-// Line joins the lines of an error.
-func Line(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+// Line joins the lines of an error: with semicolons, but for those after a question or a colon, which belong to it.
+func Line(err error) string {
+	joined := ""
+	for line := range strings.Lines(err.Error()) {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "":
+			continue
+		case joined == "":
+		case strings.HasSuffix(joined, "?"), strings.HasSuffix(joined, ":"):
+			joined += " "
+		default:
+			joined += "; "
+		}
+		joined += line
+	}
+	return joined
+}

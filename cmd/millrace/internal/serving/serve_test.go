@@ -48,3 +48,16 @@ func TestTheKubeconfigIsWrittenAgainWhenItsCertificateIsRenewed(t *testing.T) {
 		}
 	})
 }
+
+func TestAnErrorIsOneLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"one":        "one",
+		"one\ntwo\n": "one; two",
+		"unknown command \"upp\"\n\nDid you mean this?\n\tup\n": `unknown command "upp"; Did you mean this? up`,
+		"these fail:\n  a\n  b":                                 "these fail: a; b",
+	} {
+		if got := Line(errors.New(text)); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
