@@ -27,7 +27,9 @@ import (
 	"github.com/millrace/millrace/internal/assembly/access"
 	"github.com/millrace/millrace/internal/assembly/address"
 	"github.com/millrace/millrace/internal/assembly/identity"
+	"github.com/millrace/millrace/internal/assembly/web"
 	"github.com/millrace/millrace/internal/durable"
+	"github.com/millrace/millrace/internal/server/auth"
 	"github.com/millrace/millrace/internal/server/pki"
 )
 
@@ -36,6 +38,7 @@ type Cluster struct {
 	running *assembly.List
 	address *address.Address
 	access  *access.Access
+	web     *web.Web
 }
 
 // Start starts a cluster and returns when it is ready. ctx only limits the start; Close stops the cluster.
@@ -87,6 +90,16 @@ func (c *Cluster) User(name string, groups ...string) (*rest.Config, error) {
 		return nil, fmt.Errorf("a certificate for %s: %w", name, err)
 	}
 	return c.config(pair), nil
+}
+
+// PageLink returns a link to the page for browsers, which can be used once, within ten minutes. The page only reads, with
+// the permissions of the user. Without a name that is the administrator.
+func (c *Cluster) PageLink(user string, groups ...string) (string, error) {
+	u := auth.User{Name: user, Groups: auth.WithAuthenticated(groups)}
+	if user == "" {
+		u = auth.User{Name: "admin", Groups: []string{auth.Masters, auth.Authenticated}}
+	}
+	return c.web.PageLink(u)
 }
 
 // URL returns the URL of the API, or "" if there is no port. For a server that listens on all addresses it has the

@@ -120,6 +120,9 @@ type Options struct {
 	Encryption EncryptionOptions
 	// Admission selects and configures the admission plugins.
 	Admission AdmissionOptions
+	// Page serves a page for browsers at /page/ of the port. If that is a port of loopback, the page is also served
+	// without TLS on a port of its own, since browsers do not know the cluster's authority. PageLink lets somebody in.
+	Page bool
 	// Serving has limits and certificates of the API server.
 	Serving ServingOptions
 	// Logger receives the log; nil discards it.

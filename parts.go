@@ -58,7 +58,7 @@ func start(ctx context.Context, o *Options) (*Cluster, error) {
 	running := loops.New(p.loops(), at, who)
 	places := nodes.New(p.nodes(), at, who, running)
 
-	c := &Cluster{running: assembly.New(o.Logger), address: at, access: who}
+	c := &Cluster{running: assembly.New(o.Logger), address: at, access: who, web: api}
 	err = c.running.Start(ctx, at, kept, who, steps, first, more, api, running, places, assembly.Func(running.Run), assembly.Func(api.Announce))
 	if err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func (p *parsed) web() (web.Options, error) {
 	return web.Options{
 		MaxInFlight: s.MaxInFlight, MaxMutatingInFlight: s.MaxMutatingInFlight, NoFairness: s.NoFairness,
 		RequestTimeout: s.RequestTimeout, MinRequestTimeout: s.MinRequestTimeout, BookmarkPeriod: s.BookmarkPeriod,
-		NoProfiling: s.NoProfiling, Privileged: p.AllowPrivileged, ShutdownDelay: s.ShutdownDelay, Headers: web.Headers(s.Headers),
+		NoProfiling: s.NoProfiling, Page: p.Page, Privileged: p.AllowPrivileged, ShutdownDelay: s.ShutdownDelay, Headers: web.Headers(s.Headers),
 		Kubelets: web.Kubelets{Timeout: s.Kubelets.Timeout, AddressTypes: s.Kubelets.AddressTypes}, Audit: events,
 		SchedulerElsewhere: p.NoScheduler, ControllersElsewhere: len(p.Controllers) == 0, ServiceAddress: p.service,
 		Version: Version(), Metrics: p.metrics, Logger: p.Logger,

@@ -25,6 +25,7 @@ import (
 	"github.com/millrace/millrace/cmd/millrace/internal/manual"
 	"github.com/millrace/millrace/cmd/millrace/internal/memory"
 	"github.com/millrace/millrace/cmd/millrace/internal/network"
+	"github.com/millrace/millrace/cmd/millrace/internal/pagelink"
 	"github.com/millrace/millrace/cmd/millrace/internal/scheduler"
 	"github.com/millrace/millrace/cmd/millrace/internal/serving"
 	"github.com/millrace/millrace/cmd/millrace/internal/starting"
@@ -64,7 +65,7 @@ func root() *cobra.Command {
 	c.Flags().BoolVar(&version, "version", false, "print the version and end")
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return fmt.Errorf("%w: see %s --help", err, c.CommandPath()) })
 	c.AddCommand(up.Command(), apiserver.Command(), controllers.Command(), scheduler.Command(), kubelet.Command(), network.DNSCommand(), network.ProxyCommand(), network.Command(),
-		faults.Command(), token.Command(), kubeconfig.Command(), data.Command(), history.Command(), history.AtCommand(), history.UndoCommand(),
+		faults.Command(), token.Command(), kubeconfig.Command(), pagelink.Command(), data.Command(), history.Command(), history.AtCommand(), history.UndoCommand(),
 		backup.Command(), backup.RestoreCommand(), backup.VerifyCommand(), assets.Command(), build.Command(), manual.Command())
 	return c
 }

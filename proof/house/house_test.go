@@ -45,6 +45,7 @@ var arrows = map[string][]string{
 	"server/actions":     {"server/apiserver", "server/auth", "server/registry", "server/resource"},
 	"server/aggregation": {"server/services", "server/apiserver", "server/auth", "server/follow", "server/registry", "server/resource", "server/store", "server/watchcache", "internal"},
 	"server/past":        {"server/apiserver", "server/auth", "server/custom", "server/openapi", "server/registry", "server/resource", "server/store", "server/watchcache", "server/webhook"},
+	"server/page":        {"server/auth"},
 	"server/cause":       {"server/resource"},
 	"server/apiserver":   {"server/audit", "server/auth", "server/cause", "server/fairness", "server/registry", "server/resource", "server/store", "server/watchcache", "server/wire", "internal"},
 	"server/admission":   {"demand", "server/webhook", "server/auth", "server/follow", "server/registry", "server/resource", "server/store", "server/watchcache", "internal"},

@@ -21,9 +21,9 @@ const (
 )
 
 // serve serves the connections of the port.
-func (w *Web) serve(api *apiserver.Server, streams *connections.Connections, l *assembly.List) {
+func (w *Web) serve(handler http.Handler, api *apiserver.Server, streams *connections.Connections, l *assembly.List) {
 	server := &http.Server{
-		Handler: w.o.Headers.around(api), TLSConfig: w.access.TLS(), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 1 << 20,
+		Handler: w.o.Headers.around(handler), TLSConfig: w.access.TLS(), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 1 << 20,
 		ErrorLog: slog.NewLogLogger(w.o.Logger.Handler(), slog.LevelDebug),
 	}
 	multiplexed := h2.New(h2.Options{MaxStreams: 1000, Logger: w.o.Logger})

@@ -21,6 +21,7 @@ import (
 	"github.com/millrace/millrace/internal/server/audit"
 	"github.com/millrace/millrace/internal/server/connections"
 	"github.com/millrace/millrace/internal/server/endpoints"
+	"github.com/millrace/millrace/internal/server/page"
 )
 
 // Options say how requests are answered.
@@ -34,6 +35,8 @@ type Options struct {
 	RequestTimeout, MinRequestTimeout time.Duration
 	BookmarkPeriod                    time.Duration
 	NoProfiling                       bool
+	// Page serves the page for browsers: on the port, and without TLS on a port of its own if that is one of loopback.
+	Page bool
 	// Privileged allows privileged containers.
 	Privileged bool
 	// ShutdownDelay is how long the server continues after its end was announced.
@@ -73,6 +76,8 @@ type Web struct {
 	access     *access.Access
 	extensions *extensions.Extensions
 	ending     atomic.Bool // the end was announced
+	page       *page.Page  // nil if there is none
+	pageURL    string      // where the page is, if it has a port of its own
 }
 
 // New makes the part. Nothing is served before Start.
@@ -95,7 +100,11 @@ func (w *Web) Start(ctx context.Context, l *assembly.List) error {
 	if w.address.Listener == nil {
 		l.Opened("answers", func() error { endStreams(api, streams); api.Wait(); return nil })
 	} else {
-		w.serve(api, streams, l)
+		handler, err := w.withPage(ctx, api, streams, l)
+		if err != nil {
+			return err
+		}
+		w.serve(handler, api, streams, l)
 	}
 	l.Opened("requests from inside", func() error { w.address.Inside.Close(); return nil })
 	return w.keepEndpoints(l)

@@ -37,6 +37,7 @@ type call struct {
 	user auth.User
 	// impersonator is the authenticated user, if user is an impersonated one.
 	impersonator *auth.User
+	fully        bool // an impersonation must be allowed for all requests, not for this one alone
 
 	record   *audit.Record // nil if the request is not audited
 	copied   *audit.Body   // a copy of the response, if it is audited

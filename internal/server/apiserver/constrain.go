@@ -45,7 +45,7 @@ const (
 // allowed it, if the mode has constraints. The error is that of the first mode that applies.
 func (c *call) become(i *impersonation) (u auth.User, constraint string, first error) {
 	for _, m := range impersonationModes {
-		if !m.applies(i, &c.user) {
+		if !m.applies(i, &c.user) || c.fully && m.name != "" {
 			continue
 		}
 		err := c.may(&m, i)

@@ -255,7 +255,10 @@ func (s *Server) Idle(ctx context.Context) {
 }
 
 // ServeHTTP answers one request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.serve(w, r, s.handle) }
+
+// serve answers one request with a handler.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, handle handler) {
 	s.serving.Add(1)
 	defer s.serving.Add(-1)
 	c := s.newCall(w, r)
@@ -264,7 +267,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer c.endAudit()
 	defer s.recover(c.Writer, r)
 	c.boundAnswer()
-	err := s.handle(c)
+	err := handle(c)
 	if c.returned = true; err != nil {
 		c.failure = err
 		s.fail(c.Writer, c.Request, err)

@@ -34,6 +34,7 @@ type Flags struct {
 	hosts                             []string
 	advertise                         string
 	privileged                        bool
+	Page                              bool
 	history                           time.Duration
 	historySize                       string
 	auditFlags                        auditFlags
@@ -53,6 +54,7 @@ func (f *Flags) Add(c *cobra.Command) {
 	fl.StringVar(&f.ServiceRange, "service-cluster-ip-range", "10.96.0.0/16", "address range of services")
 	fl.StringSliceVar(&f.hosts, "tls-sans", nil, "additional names and addresses in the serving certificate")
 	fl.BoolVar(&f.privileged, "allow-privileged", false, "allow privileged containers")
+	fl.BoolVar(&f.Page, "page", false, "serve a page for browsers at /page/; \"millrace page\" makes links to it")
 	fl.DurationVar(&f.history, "history", 24*time.Hour, "how long every change is kept in the data directory, so that past states can be read; 0 keeps none")
 	fl.StringVar(&f.historySize, "history-size", "1Gi", "space that the history may have on the disk; what is older makes room")
 	f.auditFlags.add(fl)
@@ -68,6 +70,7 @@ func (f *Flags) Options(listen, listenFlag string, log *slog.Logger) (millrace.O
 		Advertise: f.advertise,
 		Serving:   millrace.ServingOptions{ClientCAFile: f.clientCA}, AllowPrivileged: f.privileged,
 		Audit: f.auditFlags.audit, Encryption: f.auditFlags.encryption,
+		Page:   f.Page,
 		Logger: log,
 	}
 	if err := f.AuthFlags.check(); err != nil {
@@ -177,6 +180,9 @@ func (f *Flags) Serve(ctx context.Context, out io.Writer, o millrace.Options, li
 	fmt.Fprintf(out, "Ready after %v at %s%s. Ctrl-C ends it.\n", time.Since(began).Round(time.Millisecond), cluster.URL(), with)
 	if path != "" {
 		fmt.Fprintf(out, "\nexport KUBECONFIG=%s\n", path)
+		if err := f.printPage(out, cluster); err != nil {
+			return errors.Join(err, cluster.Close())
+		}
 	} else {
 		fmt.Fprintln(out, "All its certificates are given, so there is no kubeconfig of its own.")
 	}
@@ -202,4 +208,16 @@ func (f *Flags) Serve(ctx context.Context, out io.Writer, o millrace.Options, li
 	case err := <-cluster.Failed():
 		return errors.Join(err, cluster.Close())
 	}
+}
+
+// printPage prints a link to the page.
+func (f *Flags) printPage(out io.Writer, c *millrace.Cluster) error {
+	if !f.Page {
+		return nil
+	}
+	link, err := c.PageLink("")
+	if err == nil {
+		fmt.Fprintf(out, "%s    # in a browser, once, within ten minutes; `millrace page` makes another\n", link)
+	}
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"runtime"
 	"strings"
@@ -44,6 +45,9 @@ func Command() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if !c.Flags().Changed("page") {
+				f.Page = onLoopback(f.listen)
+			}
 			o, err := f.options(c.Flags().Changed("nodes"), log)
 			if err != nil {
 				return err
@@ -56,6 +60,7 @@ func Command() *cobra.Command {
 	}
 	f.Add(c)
 	fl := c.Flags()
+	fl.Lookup("page").Usage += " (default: true if --listen is an address of loopback)"
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:6443", "address of the API; port 0 takes a free one")
 	fl.IntVar(&f.nodes, "nodes", 1, "number of hollow nodes (default with a real node: none)")
 	fl.StringVar(&f.runtime, "runtime", "hollow", `"hollow", or "cri:SOCKET" to make this machine a node`)
@@ -68,6 +73,12 @@ func Command() *cobra.Command {
 	fl.StringVar(&f.controllers, "controllers", "*,bootstrap-signer-controller,token-cleaner-controller", `loops to run: "*" all that are on by default, "foo" one, "-foo" all but one`)
 	fl.BoolVar(&f.noScheduler, "no-scheduler", false, "do not run a scheduler")
 	return c
+}
+
+// onLoopback reports whether only this machine reaches an address.
+func onLoopback(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
 func (f *upFlags) options(nodesGiven bool, log *slog.Logger) (millrace.Options, error) {
