@@ -16,6 +16,7 @@ import (
 // New returns an informer for a source. It does nothing until Run.
 func New[T Object](source Source[T], options Options[T]) *Shared[T] {
 	s := newShared(options)
+	s.resource = resourceListed(source)
 	s.labels = labelsOf[T]
 	s.equal = func(a, b T) bool { return equality.Semantic.DeepEqual(a, b) }
 	for _, p := range partsOf(source) {
@@ -46,6 +47,7 @@ func (s *Shared[T]) keepEncoded() {
 // GetLabels. The options' transform is applied to the function's result.
 func Project[T Object, P any](source Source[T], project func(T) P, options Options[P]) *Shared[P] {
 	s := newShared(options)
+	s.resource = resourceListed(source)
 	s.labels = labelsOf[P]
 	s.equal = func(a, b P) bool { return reflect.DeepEqual(a, b) } // unlike equality.Semantic, it accepts unexported fields
 	decoder := wire.NewDecoder[T]()

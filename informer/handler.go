@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/millrace/millrace/cause"
 	"github.com/millrace/millrace/informer/internal/dispatch"
 	"github.com/millrace/millrace/informer/internal/state"
 )
@@ -25,6 +26,9 @@ type Handler[T any] struct {
 	Deleted func(last T, finalStateUnknown bool)
 	// Changed is called after any of the others.
 	Changed func(key Key)
+	// Because is called before any of the others, with what they are told of: the newest of the changes since the
+	// handler was called last. Without a revision it is a resync, or a deletion that the watch did not report.
+	Because func(change cause.Change)
 
 	// Name is used in logs and errors.
 	Name string
@@ -45,10 +49,13 @@ func (r *receiver[T]) Notify(n dispatch.Notice[T]) {
 	switch {
 	case n.Old == nil && n.New == nil:
 	case n.Old == nil:
+		r.because(n.New, true)
 		r.added(n.New, n.Initial)
 	case n.New == nil:
+		r.because(n.Last, !n.Unknown)
 		r.deleted(n.Last, n.Unknown)
 	case n.New.Replaces(n.Old):
+		r.because(n.New, true)
 		last := n.Last
 		if last == nil || last.UID != n.Old.UID {
 			last = n.Old
@@ -56,8 +63,21 @@ func (r *receiver[T]) Notify(n dispatch.Notice[T]) {
 		r.deleted(last, n.Unknown)
 		r.added(n.New, false)
 	case n.New != n.Old || n.Resync:
+		r.because(n.New, n.New != n.Old)
 		r.updated(n.Old, n.New)
 	}
+}
+
+// because tells of a version; known says that its revision is that of the change.
+func (r *receiver[T]) because(v *state.Version[T], known bool) {
+	if r.handler.Because == nil {
+		return
+	}
+	change := cause.Change{Resource: r.owner.resource, Namespace: v.Key.Namespace, Name: v.Key.Name}
+	if known {
+		change.Revision = v.Revision
+	}
+	r.call(v.Key, func() { r.handler.Because(change) })
 }
 
 func (r *receiver[T]) added(v *state.Version[T], initial bool) {

@@ -16,11 +16,12 @@ import (
 
 // Shared is an informer: one local copy, updated by one list and watch, for any number of readers and handlers.
 type Shared[T any] struct {
-	options Options[T]
-	labels  func(*state.Version[T]) labels.Set
-	equal   func(a, b T) bool
-	hot     *state.HotSet[T] // nil: all objects are kept decoded
-	log     *slog.Logger
+	options  Options[T]
+	resource string // what the source lists, such as replicasets.apps; empty if it does not tell
+	labels   func(*state.Version[T]) labels.Set
+	equal    func(a, b T) bool
+	hot      *state.HotSet[T] // nil: all objects are kept decoded
+	log      *slog.Logger
 
 	parts     []*part
 	followers []func(context.Context) error // one for each part

@@ -56,10 +56,11 @@ func For[T Object, L runtime.Object](client Client[T, L]) Source[T] {
 
 // typedSource is a source over functions that return a list object and a watch.
 type typedSource[T Object, L runtime.Object] struct {
-	client any
-	scope  string // what is listed, if the client itself cannot tell
-	list   func(context.Context, metav1.ListOptions) (L, error)
-	watch  func(context.Context, metav1.ListOptions) (apiwatch.Interface, error)
+	client   any
+	scope    string               // what is listed, if the client itself cannot tell
+	resource schema.GroupResource // likewise
+	list     func(context.Context, metav1.ListOptions) (L, error)
+	watch    func(context.Context, metav1.ListOptions) (apiwatch.Interface, error)
 }
 
 func (s *typedSource[T, L]) List(ctx context.Context, options metav1.ListOptions) ([]T, metav1.ListMeta, error) {
@@ -140,7 +141,7 @@ func Dynamic(client dynamic.Interface, resource schema.GroupVersionResource, nam
 		scoped = client.Resource(resource).Namespace(namespace)
 	}
 	return &typedSource[*unstructured.Unstructured, *unstructured.UnstructuredList]{
-		client: client, scope: resource.String() + "/" + namespace, list: scoped.List, watch: scoped.Watch,
+		client: client, scope: resource.String() + "/" + namespace, resource: resource.GroupResource(), list: scoped.List, watch: scoped.Watch,
 	}
 }
 
@@ -152,6 +153,6 @@ func Metadata(client metadata.Interface, resource schema.GroupVersionResource, n
 		scoped = client.Resource(resource).Namespace(namespace)
 	}
 	return &typedSource[*metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList]{
-		client: client, scope: resource.String() + "/" + namespace, list: scoped.List, watch: scoped.Watch,
+		client: client, scope: resource.String() + "/" + namespace, resource: resource.GroupResource(), list: scoped.List, watch: scoped.Watch,
 	}
 }

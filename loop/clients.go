@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/watchlist"
 
+	"github.com/millrace/millrace/cause"
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/internal/quiet"
 	"github.com/millrace/millrace/queue"
@@ -54,7 +55,7 @@ type Clients struct {
 
 // NewClients connects to the API server of config. It does not limit the rate of requests, unless [LimitRequests] was
 // called: loops limit their retries, and servers protect themselves. When the server cannot be reached, that is logged
-// once, not for each request.
+// once, not for each request. Requests that write carry what has caused them: see package cause.
 func NewClients(config *rest.Config, log *slog.Logger) (*Clients, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -70,6 +71,7 @@ func NewClients(config *rest.Config, log *slog.Logger) (*Clients, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	config.Wrap((&outage{log: log, now: time.Now}).wrap)
+	config.Wrap(cause.Transport)
 	c := &Clients{}
 	if err := c.connect(config); err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/cause"
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/internal/sleep"
 	"github.com/millrace/millrace/queue"
@@ -52,11 +53,14 @@ func (l *Loop) Add(key Key) { l.keys().Add(key) }
 // AddAfter schedules a Sync of key after delay.
 func (l *Loop) AddAfter(key Key, delay time.Duration) { l.keys().AddAfter(key, delay) }
 
+// AddBecause schedules a Sync of key because of a change, which is kept with what the Sync writes. Watches do this.
+func (l *Loop) AddBecause(key Key, change cause.Change) { l.keys().AddBecause(key, change) }
+
 // Run watches and syncs keys until ctx ends.
 func (l *Loop) Run(ctx context.Context) error {
 	workers := l.Clients.WorkersOf(l.Name, l.Workers)
 	for _, watch := range l.Watches {
-		following := watch.follow(l.Add)
+		following := watch.follow(l.AddBecause)
 		defer func() {
 			following.Close()
 			<-following.Done()

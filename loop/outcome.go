@@ -48,7 +48,7 @@ func (l *Loop) attempt(ctx context.Context, key Key) error {
 		l.Add(key) // the key stays in the queue; the error only says that the loop stops
 		return nil
 	case errors.Is(err, ErrBehind):
-		l.AddAfter(key, behindDelay)
+		l.keys().RetryAfter(key, behindDelay)
 		return nil
 	case inTerminatingNamespace(err):
 		return Terminal(err)

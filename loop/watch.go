@@ -6,12 +6,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/millrace/millrace/cause"
 	"github.com/millrace/millrace/informer"
 )
 
 // Watch wakes a loop. Make one with [Self], [Owned], [Mapped], [Changes] or [Reads].
 type Watch struct {
-	follow func(add func(Key)) following
+	follow func(add func(Key, cause.Change)) following
 }
 
 // following is a running watch: the registration of a handler at an informer.
@@ -24,21 +25,27 @@ type following interface {
 // Self wakes the loop with the key of each object that changes, if all predicates accept the change.
 func Self[T any](objects *informer.Shared[T], predicates ...Predicate[T]) Watch {
 	if len(predicates) == 0 { // no predicate, so nothing needs to be decoded
-		return Watch{func(add func(Key)) following {
-			return objects.Handle(informer.Handler[T]{Changed: add})
+		return Watch{func(add func(Key, cause.Change)) following {
+			var by cause.Change
+			return objects.Handle(informer.Handler[T]{
+				Because: func(change cause.Change) { by = change },
+				Changed: func(key Key) { add(key, by) },
+			})
 		}}
 	}
-	return Watch{func(add func(Key)) following {
-		// Changed is called after the other functions, by the same goroutine.
+	return Watch{func(add func(Key, cause.Change)) following {
+		// A handler's functions are called by one goroutine: Because before the others, Changed after them.
+		var by cause.Change
 		passes := false
 		var none T
 		return objects.Handle(informer.Handler[T]{
+			Because: func(change cause.Change) { by = change },
 			Added:   func(object T, _ bool) { passes = pass(predicates, none, object) },
 			Updated: func(before, after T) { passes = pass(predicates, before, after) },
 			Deleted: func(last T, _ bool) { passes = pass(predicates, last, none) },
 			Changed: func(key Key) {
 				if passes {
-					add(key)
+					add(key, by)
 				}
 			},
 		})
@@ -63,14 +70,16 @@ func Owned[T metav1.Object](objects *informer.Shared[T], owner schema.GroupVersi
 // Mapped wakes the loop with the keys that a function returns for each object that changes, if all predicates accept
 // the change. For an update it is called with the old and the new state.
 func Mapped[T any](objects *informer.Shared[T], keys func(T) []Key, predicates ...Predicate[T]) Watch {
-	return Watch{func(add func(Key)) following {
+	return Watch{func(add func(Key, cause.Change)) following {
+		var by cause.Change
 		addAll := func(object T) {
 			for _, key := range keys(object) {
-				add(key)
+				add(key, by)
 			}
 		}
 		var none T
 		return objects.Handle(informer.Handler[T]{
+			Because: func(change cause.Change) { by = change },
 			Added: func(object T, _ bool) {
 				if pass(predicates, none, object) {
 					addAll(object)
@@ -94,14 +103,16 @@ func Mapped[T any](objects *informer.Shared[T], keys func(T) []Key, predicates .
 // Changes wakes the loop with the keys that a function returns for each change. before is T's zero value when an object
 // was added, after when it was deleted.
 func Changes[T any](objects *informer.Shared[T], keys func(before, after T) []Key) Watch {
-	return Watch{func(add func(Key)) following {
+	return Watch{func(add func(Key, cause.Change)) following {
+		var by cause.Change
 		addAll := func(before, after T) {
 			for _, key := range keys(before, after) {
-				add(key)
+				add(key, by)
 			}
 		}
 		var none T
 		return objects.Handle(informer.Handler[T]{
+			Because: func(change cause.Change) { by = change },
 			Added:   func(object T, _ bool) { addAll(none, object) },
 			Updated: addAll,
 			Deleted: func(last T, _ bool) { addAll(last, none) },
@@ -117,7 +128,7 @@ type Cache interface {
 
 // Reads wakes nothing. It makes the loop wait until caches that Sync reads are filled.
 func Reads(caches ...Cache) Watch {
-	return Watch{func(func(Key)) following { return reading(caches) }}
+	return Watch{func(func(Key, cause.Change)) following { return reading(caches) }}
 }
 
 type reading []Cache

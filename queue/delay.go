@@ -3,6 +3,8 @@ package queue
 import (
 	"math"
 	"time"
+
+	"github.com/millrace/millrace/cause"
 )
 
 // AddAfter asks for key to be worked on once delay has passed, with priority
@@ -13,7 +15,20 @@ func (q *Queue[K]) AddAfter(key K, delay time.Duration) {
 	if q.closed {
 		return
 	}
-	q.delayLocked(q.entryLocked(key), delay)
+	e := q.entryLocked(key)
+	q.delayLocked(e, delay, e.later(cause.Cause{Timer: true}))
+}
+
+// RetryAfter is AddAfter for work that could not be done yet: it is no failure, and what caused it causes the next work
+// on the key, whatever else wakes that.
+func (q *Queue[K]) RetryAfter(key K, delay time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	e := q.entryLocked(key)
+	q.delayLocked(e, delay, e.later(cause.Cause{Retry: true}))
 }
 
 // AddRateLimited asks for key to be worked on again after a failure: after a
@@ -33,14 +48,16 @@ func (q *Queue[K]) AddRateLimited(key K) {
 	}
 	e.failures++
 	q.counters.Retried()
+	by := e.later(cause.Cause{Retry: true})
 	// If an earlier retry is already waiting, this one is not needed and must not use a token.
 	if e.delayed != absent && q.delayed.slots[e.delayed].rank <= q.now()+int64(delay) {
+		e.then = by
 		return
 	}
 	if q.bucket != nil {
 		delay = max(delay, q.bucket.Reserve().Delay())
 	}
-	q.delayLocked(e, delay)
+	q.delayLocked(e, delay, by)
 }
 
 // NumRequeues is the number of failures of key since the last Forget.
@@ -81,13 +98,14 @@ func (q *Queue[K]) backoff(failures int) time.Duration {
 	return time.Duration(delay)
 }
 
-func (q *Queue[K]) delayLocked(e *entry[K], delay time.Duration) {
+func (q *Queue[K]) delayLocked(e *entry[K], delay time.Duration, by *cause.Cause) {
 	now := q.now()
 	priority := 0
 	if e.working != absent {
 		priority = e.taken
 	}
 	if delay <= 0 {
+		e.because(by)
 		q.wantLocked(e, priority)
 		return
 	}
@@ -97,11 +115,11 @@ func (q *Queue[K]) delayLocked(e *entry[K], delay time.Duration) {
 	}
 	switch {
 	case e.delayed == absent:
-		e.later = priority
+		e.then, e.after = by, priority
 		q.sleeps++
 		q.delayed.push(slot[*entry[K]]{due, q.sleeps, e})
 	case due < q.delayed.slots[e.delayed].rank:
-		e.later = max(e.later, priority)
+		e.then, e.after = by, max(e.after, priority)
 		q.delayed.promote(e.delayed, due)
 	default:
 		return
@@ -130,6 +148,8 @@ func (q *Queue[K]) ring() {
 			return
 		}
 		e := q.delayed.pop()
-		q.wantLocked(e, e.later)
+		e.because(e.then)
+		e.then = nil
+		q.wantLocked(e, e.after)
 	}
 }

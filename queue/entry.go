@@ -1,5 +1,7 @@
 package queue
 
+import "github.com/millrace/millrace/cause"
+
 // entry is the state of one key. It exists while the key is ready, delayed, worked on, or has failures.
 type entry[K comparable] struct {
 	key      K
@@ -13,10 +15,46 @@ type entry[K comparable] struct {
 	again   bool
 
 	priority int   // of the pending request: ready or again
-	later    int   // of the delayed request
+	after    int   // of the delayed request
 	taken    int   // of the request being worked on; a retry keeps it
 	since    int64 // when the pending request was made
 	started  int64 // when a worker took it
+
+	why   *cause.Cause // of the pending request; nil: nobody has said
+	doing *cause.Cause // of the request being worked on
+	then  *cause.Cause // of the delayed request
+}
+
+// because adds an older cause to the pending request.
+func (e *entry[K]) because(older *cause.Cause) {
+	if older == nil {
+		return
+	}
+	all := older.Clone()
+	if e.why != nil {
+		all.Merge(e.why)
+	}
+	e.why = all
+}
+
+// later returns the causes of a delayed request: those of the work in progress, and how the request came about.
+func (e *entry[K]) later(how cause.Cause) *cause.Cause {
+	if e.doing == nil {
+		return &how
+	}
+	by := e.doing.Clone()
+	by.Timer, by.Retry = how.Timer || by.Timer && how.Retry, how.Retry // a retry of what a timer began
+	return by
+}
+
+// take makes the causes of the pending request those of the work. Work that is done again has the causes of the attempt
+// that failed, too, even if another change comes before the time of the retry.
+func (e *entry[K]) take() {
+	if e.then != nil && e.then.Retry && e.delayed != absent {
+		e.because(e.then)
+		e.then = &cause.Cause{Retry: true}
+	}
+	e.doing, e.why = e.why, nil
 }
 
 func (e *entry[K]) pending() bool { return e.ready != absent || e.again }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/millrace/millrace/cause"
 )
 
 // ErrShutDown is returned by Get once the queue is shut down and empty.
@@ -69,6 +71,22 @@ func (q *Queue[K]) AddPriority(key K, priority int) {
 	q.wantLocked(q.entryLocked(key), min(max(priority, -MaxPriority), MaxPriority))
 }
 
+// AddBecause asks for key to be worked on because of a change, with priority 0. The causes of all requests for a key
+// since it was worked on last are in the context of the work that [Queue.Run] calls.
+func (q *Queue[K]) AddBecause(key K, change cause.Change) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	e := q.entryLocked(key)
+	if e.why == nil {
+		e.why = new(cause.Cause)
+	}
+	e.why.Add(change)
+	q.wantLocked(e, 0)
+}
+
 // Get waits for a key and takes it. The caller owns the key until it calls
 // Done. Get fails with [ErrShutDown] when the queue is shut down and empty, and
 // with the cause of ctx when that ends first.
@@ -104,6 +122,7 @@ func (q *Queue[K]) wakeAll() {
 func (q *Queue[K]) takeLocked() K {
 	e := q.ready.pop()
 	e.taken, e.started = e.priority, q.now()
+	e.take()
 	e.working = len(q.working)
 	q.working = append(q.working, e)
 	q.counters.Taken(time.Duration(e.started - e.since))
@@ -124,7 +143,7 @@ func (q *Queue[K]) Done(key K) {
 	q.working[e.working].working = e.working
 	q.working[last] = nil
 	q.working = q.working[:last]
-	e.working = absent
+	e.working, e.doing = absent, nil
 	q.counters.Finished(time.Duration(q.now() - e.started))
 	if e.again {
 		q.readyLocked(e)
@@ -133,6 +152,16 @@ func (q *Queue[K]) Done(key K) {
 	if q.emptyLocked() {
 		q.drained.Broadcast()
 	}
+}
+
+// doing returns the causes of the work on a key.
+func (q *Queue[K]) doing(key K) *cause.Cause {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e := q.entries[key]; e != nil {
+		return e.doing
+	}
+	return nil
 }
 
 // Len is the number of keys that are ready and wait for a worker.

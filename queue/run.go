@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+
+	"github.com/millrace/millrace/cause"
 )
 
 // Run works on keys with the given number of workers (at least one) until ctx ends or the queue is shut down and empty.
 // It returns when the last worker has stopped: nil after a shutdown, else the cause of ctx.
 //
 // Work that succeeds ends the key's series of failures. Work that fails is reported to OnError and retried, rate
-// limited, unless the error is [Terminal]. When ctx ends, waiting keys stay in the queue. To have them worked on, call
+// limited, unless the error is [Terminal]. The context of the work says what has caused it (see package cause). When ctx ends, waiting keys stay in the queue. To have them worked on, call
 // [Queue.Drain] before ending ctx.
 func (q *Queue[K]) Run(ctx context.Context, workers int, work func(context.Context, K) error) error {
 	var all sync.WaitGroup
@@ -46,7 +48,8 @@ func (q *Queue[K]) step(ctx context.Context, work func(context.Context, K) error
 		q.settle(ctx, key, err)
 		q.Done(key)
 	}()
-	err = Contain(func() error { return work(ctx, key) })
+	working := cause.Working(ctx, q.opts.Name, key, q.doing(key))
+	err = Contain(func() error { return work(working, key) })
 	return true
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/assembly"
 	"github.com/millrace/millrace/internal/seam"
 	"github.com/millrace/millrace/internal/server/admission/policies"
-	"github.com/millrace/millrace/internal/server/cause"
+	"github.com/millrace/millrace/internal/server/note"
 	"github.com/millrace/millrace/internal/server/datadir"
 	"github.com/millrace/millrace/internal/server/ownership"
 	"github.com/millrace/millrace/internal/server/registry"
@@ -116,7 +116,7 @@ func (s *Storage) open(ctx context.Context, l *assembly.List) (store.Store, erro
 func (s *Storage) openJournal(dir string, l *assembly.List) (store.Store, error) {
 	lost := make(chan error, 1)
 	opened, err := journal.Open(journal.Options{
-		Dir: dir, Memory: memory.Options{HistoryBytes: historyBytes}, History: s.o.History, Note: cause.Of,
+		Dir: dir, Memory: memory.Options{HistoryBytes: historyBytes}, History: s.o.History, Note: note.Of,
 		Lost: func(err error) { lost <- err }, Logger: s.o.Logger,
 	})
 	if err != nil {

@@ -71,7 +71,7 @@ func (c *call) attributes() auth.Attributes {
 	}
 	switch c.verb {
 	case "list", "watch", "deletecollection":
-		if strings.Contains(c.Request.URL.RawQuery, "Selector") && !c.history { // changes are not selected, so nor is what is allowed
+		if strings.Contains(c.Request.URL.RawQuery, "Selector") && c.ask == nil { // changes are not selected, so nor is what is allowed
 			selectors(c.Request, &at)
 		}
 	}

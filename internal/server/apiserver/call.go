@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apiserver/pkg/warning"
 
+	"github.com/millrace/millrace/cause"
 	"github.com/millrace/millrace/internal/server/apiserver/internal/answer"
 	"github.com/millrace/millrace/internal/server/apiserver/internal/query"
 	"github.com/millrace/millrace/internal/server/audit"
@@ -32,7 +33,7 @@ type call struct {
 	longRunning bool
 	delegate    http.Handler // the handler of another server that serves the group version, or nil
 	past        answerer     // answers a request for the past; nil for others
-	history     bool         // asks for the changes of what the path names
+	ask         answerAsk    // answers a question about the changes of what the path names; nil for other requests
 
 	user auth.User
 	// impersonator is the authenticated user, if user is an impersonated one.
@@ -64,7 +65,7 @@ func (s *Server) newCall(w http.ResponseWriter, r *http.Request) *call {
 		Writer: &answer.Response{ResponseWriter: w}, Request: r, Log: s.log,
 	}}
 	w.Header()[audit.IDHeader] = []string{c.id}
-	if c.findPast() || c.findHistory() {
+	if c.findPast() || c.findAsk() {
 		return c
 	}
 	if c.t, c.isResource = parseTarget(r.URL.Path); !c.isResource {
@@ -138,7 +139,7 @@ func (c *call) mayTakeLong() bool {
 func (c *call) ctx(dryRun bool) context.Context {
 	ctx := resource.WithCall(c.Within, resource.Call{
 		User: c.user.Name, UID: c.user.UID, Groups: c.user.Groups, Extra: c.user.Extra,
-		Program: c.program(), Verb: c.verb, Face: c.Face.GroupVersion(), DryRun: dryRun, AllowPrivileged: c.s.o.Privileged,
+		Program: c.program(), Verb: c.verb, Cause: c.cause(), Face: c.Face.GroupVersion(), DryRun: dryRun, AllowPrivileged: c.s.o.Privileged,
 	})
 	if c.Kind.Custom {
 		return warning.WithWarningRecorder(ctx, recorder(c.warn))
@@ -183,6 +184,18 @@ func (c *call) program() string {
 		first = strings.ToValidUTF8(first[:longestProgram], "")
 	}
 	return first
+}
+
+// longestCause bounds what is kept of what a client says of why it acts.
+const longestCause = 4 << 10
+
+// cause returns why the client acts, as it says.
+func (c *call) cause() string {
+	said := c.Request.Header[cause.Header]
+	if len(said) != 1 || len(said[0]) > longestCause {
+		return ""
+	}
+	return said[0]
 }
 
 // manager returns the field manager of the request.

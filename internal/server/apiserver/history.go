@@ -11,14 +11,17 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/millrace/millrace/internal/server/apiserver/internal/status"
-	"github.com/millrace/millrace/internal/server/cause"
 	"github.com/millrace/millrace/internal/server/registry"
 	"github.com/millrace/millrace/internal/server/store"
 )
 
-// The changes of an object are below /history/, followed by the path of the object or of a collection. Who may get or
-// list that may read its changes.
-const historyPath = "/history"
+// What is asked about the changes of objects is below these paths, followed by the path of an object, or for the first
+// of a collection. Who may get or list that may ask.
+var askPaths = map[string]func(*call) error{
+	"/history": (*call).sendHistory,
+	"/why":     (*call).sendWhy,
+	"/effects": (*call).sendEffects,
+}
 
 // ChangeList are changes of objects, the oldest first.
 type ChangeList struct {
@@ -38,24 +41,29 @@ type Change struct {
 	Type      string    `json:"type"` // ADDED, MODIFIED or DELETED
 	Namespace string    `json:"namespace,omitempty"`
 	Name      string    `json:"name"`
+	// Resource is the plural of the kind, and its group.
+	Resource string `json:"resource"`
 	// User, Program and Verb say who made it; they are empty if that is not known.
 	User    string `json:"user,omitempty"`
 	Program string `json:"program,omitempty"`
 	Verb    string `json:"verb,omitempty"`
+	// Cause is why the program made it, as far as it says.
+	Cause *Cause `json:"cause,omitempty"`
 	// Object is what the change left.
 	Object json.RawMessage `json:"object,omitempty"`
 	// Unreadable says why there is no object, although it was not deleted.
 	Unreadable string `json:"unreadable,omitempty"`
 }
 
-// findHistory reports whether the request asks for changes. Then everything before the answer is about the path of the
+// findAsk reports whether the request asks for changes. Then everything before the answer is about the path of the
 // objects.
-func (c *call) findHistory() bool {
-	rest, ok := strings.CutPrefix(c.Request.URL.Path, historyPath)
-	if !ok || !strings.HasPrefix(rest, "/") {
+func (c *call) findAsk() bool {
+	n := strings.IndexByte(strings.TrimPrefix(c.Request.URL.Path, "/"), '/') + 1
+	ask, rest := askPaths[c.Request.URL.Path[:n]], c.Request.URL.Path[n:]
+	if ask == nil {
 		return false
 	}
-	c.history = true
+	c.ask = ask
 	r := *c.Request
 	r.URL = &url.URL{Path: rest, RawQuery: r.URL.RawQuery}
 	c.Request = &r
@@ -76,11 +84,8 @@ const (
 
 // sendHistory answers with the changes of the objects that the path names.
 func (c *call) sendHistory() error {
-	switch {
-	case c.verb != "get" && c.verb != "list":
-		return status.MethodNotAllowed()
-	case c.t.View != "":
-		return status.NotFound()
+	if err := c.checkAsk(); err != nil {
+		return err
 	}
 	q, err := c.historyQuery()
 	if err != nil {
@@ -91,15 +96,33 @@ func (c *call) sendHistory() error {
 	if err != nil {
 		return err
 	}
-	list := ChangeList{Kind: "ChangeList", APIVersion: "millrace.dev/v1alpha1", Items: make([]Change, len(versions))}
+	list := ChangeList{Kind: "ChangeList", APIVersion: changesVersion, Items: make([]Change, len(versions))}
 	list.Metadata.ResourceVersion = reached.String()
+	r := c.newReader()
 	for i := range versions {
-		if list.Items[i], err = c.change(&versions[i]); err != nil {
-			return err
-		}
+		list.Items[i] = r.change(&versions[i], true)
 	}
+	return c.sendPlain(list)
+}
+
+// changesVersion is the version of what is sent of changes.
+const changesVersion = "millrace.dev/v1alpha1"
+
+// checkAsk refuses what nothing is known about.
+func (c *call) checkAsk() error {
+	switch {
+	case c.verb != "get" && c.verb != "list":
+		return status.MethodNotAllowed()
+	case c.t.View != "":
+		return status.NotFound()
+	}
+	return nil
+}
+
+// sendPlain sends an answer that has one form only.
+func (c *call) sendPlain(answer any) error {
 	c.Writer.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(c.Writer).Encode(list)
+	return json.NewEncoder(c.Writer).Encode(answer)
 }
 
 func (c *call) historyQuery() (q registry.HistoryQuery, err error) {
@@ -119,33 +142,4 @@ func (c *call) historyQuery() (q registry.HistoryQuery, err error) {
 		}
 	}
 	return q, nil
-}
-
-// change converts a change to what is sent of it.
-func (c *call) change(v *registry.Version) (Change, error) {
-	by := cause.Read(v.Note)
-	out := Change{Revision: v.Revision.String(), Time: v.Time.UTC(), Type: "MODIFIED", User: by.User, Program: by.Program, Verb: by.Verb}
-	out.Namespace, out.Name = c.storage.NamesOf(v.Key)
-	switch {
-	case v.Type == store.Delete:
-		out.Type = "DELETED"
-	case v.Created:
-		out.Type = "ADDED"
-	}
-	switch {
-	case v.Forgotten:
-		out.Unreadable = "it was forgotten on purpose"
-	case v.Unreadable != nil:
-		out.Unreadable = v.Unreadable.Error()
-	}
-	if v.Object == nil {
-		return out, nil
-	}
-	o, err := c.ObjectOf(v.Object)
-	if err != nil {
-		out.Unreadable = err.Error()
-		return out, nil
-	}
-	out.Object, err = json.Marshal(o)
-	return out, err
 }

@@ -20,7 +20,7 @@ func (c *call) dispatch() error {
 	if c.t.View != "" {
 		name += "/" + c.t.View
 	}
-	if connection, ok := c.s.o.Connections[name]; ok && c.t.View != "" && c.t.Name != "" && !c.history {
+	if connection, ok := c.s.o.Connections[name]; ok && c.t.View != "" && c.t.Name != "" && c.ask == nil {
 		return c.connect(connection)
 	}
 	var err error
@@ -36,20 +36,20 @@ func (c *call) dispatch() error {
 	if err := c.checkScope(); err != nil {
 		return err
 	}
-	if c.Kind.Unstored() && c.history {
+	if c.Kind.Unstored() && c.ask != nil {
 		return status.NotFound()
 	}
 	if c.Kind.Unstored() {
 		return c.act(c.Kind.GroupResource().String(), resource.Subresource{Verbs: c.Kind.Verbs}, nil)
 	}
-	if live := c.s.o.Live[c.Kind.GroupResource().String()]; live != nil && c.t.View == "" && !c.history && (c.verb == "get" || c.verb == "list") {
+	if live := c.s.o.Live[c.Kind.GroupResource().String()]; live != nil && c.t.View == "" && c.ask == nil && (c.verb == "get" || c.verb == "list") {
 		return c.readLive(live)
 	}
 	if c.storage, err = c.s.o.Registry.Storage(c.Kind); err != nil {
 		return err
 	}
-	if c.history {
-		return c.sendHistory()
+	if c.ask != nil {
+		return c.ask(c)
 	}
 	if c.t.View != "" {
 		return c.serveView(name)

@@ -74,7 +74,7 @@ func respond(c *call) error {
 		return c.answerPast()
 	case c.delegate != nil:
 		return c.handOn()
-	case c.history && !c.isResource:
+	case c.ask != nil && !c.isResource:
 		return status.NotFound()
 	case !c.isResource:
 		c.s.servePath(c.Writer, c.Request)

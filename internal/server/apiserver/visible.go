@@ -23,7 +23,7 @@ const (
 
 // onlyVisible reports whether the request wants only the namespaces in which the user may do something.
 func (c *call) onlyVisible() bool {
-	if c.t.Resource != "namespaces" || c.t.Group != "" || c.t.Name != "" || c.Face == nil || c.history ||
+	if c.t.Resource != "namespaces" || c.t.Group != "" || c.t.Name != "" || c.Face == nil || c.ask != nil ||
 		c.verb != "list" && c.verb != "watch" {
 		return false
 	}

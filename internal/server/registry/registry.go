@@ -69,6 +69,7 @@ type Registry struct {
 	mu       sync.RWMutex // guards everything below
 	objects  map[schema.GroupResource]*objects
 	storages map[*resource.Kind]*Storage
+	below    map[string]*objects // by what their keys begin with
 
 	// stalledAt is the revision at which the cache was when a read waited for it without success.
 	stalledAt atomic.Int64
@@ -84,7 +85,7 @@ func New(o Options) (*Registry, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	r := &Registry{Options: o, objects: map[schema.GroupResource]*objects{}, storages: map[*resource.Kind]*Storage{}, catchingUp: make(chan struct{}, mostCatchingUp)}
+	r := &Registry{Options: o, objects: map[schema.GroupResource]*objects{}, storages: map[*resource.Kind]*Storage{}, below: map[string]*objects{}, catchingUp: make(chan struct{}, mostCatchingUp)}
 	for _, k := range o.Catalogue.Kinds() {
 		if err := r.keep(k.GroupResource(), k); err != nil {
 			return nil, err
@@ -137,7 +138,7 @@ func (r *Registry) keepLocked(gr schema.GroupResource, kinds ...*resource.Kind) 
 		if err := now.cache(kinds[0]); err != nil {
 			return err
 		}
-		r.objects[gr] = now
+		r.objects[gr], r.below[now.prefix] = now, now
 	}
 	now.newest.Store(kinds[0])
 	for _, s := range now.storages {
@@ -155,6 +156,7 @@ func (r *Registry) keepLocked(gr schema.GroupResource, kinds ...*resource.Kind) 
 func (r *Registry) forgetLocked(gr schema.GroupResource) {
 	old := r.objects[gr]
 	delete(r.objects, gr)
+	delete(r.below, old.prefix)
 	for _, s := range old.storages {
 		delete(r.storages, s.kind)
 	}

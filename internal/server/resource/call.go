@@ -18,6 +18,8 @@ type Call struct {
 	Program string
 	// Verb is the verb of the request, such as update or patch.
 	Verb string
+	// Cause is what the client says of why it acts: the text of a cause.Cause.
+	Cause string
 	// Face is the group and version that the request uses.
 	Face schema.GroupVersion
 	// DryRun says that nothing will be stored.

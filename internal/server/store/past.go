@@ -16,6 +16,9 @@ type Past interface {
 	RevisionAt(ctx context.Context, at time.Time) (Revision, error)
 	// Changes returns changes that are kept, by ascending revision.
 	Changes(ctx context.Context, q ChangeQuery) ([]Change, error)
+	// Next returns the changes of all keys after a revision, by ascending revision: at least one if there is one, and not
+	// more than limit. It fails with ErrCompacted if the next one is not kept.
+	Next(ctx context.Context, after Revision, limit int) ([]Change, error)
 }
 
 // ChangeQuery says which changes to return.
@@ -60,7 +63,14 @@ type transformedPast struct {
 }
 
 func (p transformedPast) Changes(ctx context.Context, q ChangeQuery) ([]Change, error) {
-	all, err := p.Past.Changes(ctx, q)
+	return p.decoded(p.Past.Changes(ctx, q))
+}
+
+func (p transformedPast) Next(ctx context.Context, after Revision, limit int) ([]Change, error) {
+	return p.decoded(p.Past.Next(ctx, after, limit))
+}
+
+func (p transformedPast) decoded(all []Change, err error) ([]Change, error) {
 	for i := range all {
 		if !all[i].Forgotten {
 			all[i].Event = p.by.event(all[i].Event)

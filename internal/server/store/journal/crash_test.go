@@ -340,6 +340,18 @@ func (c *crasher) checkChanges(after store.Revision) {
 				c.t.Errorf("change %d of %s, want %d of %s", e.Revision, e.Key, want.Revision, want.Key)
 			}
 		}
+		next, err := c.store.Next(context.Background(), reached, 3)
+		if errors.Is(err, errCrashed) {
+			return
+		}
+		if err != nil || len(next) < 1 || len(next) > 3 {
+			c.t.Fatalf("after %d: %d changes, %v", reached, len(next), err)
+		}
+		for i, d := range next {
+			if want := c.versions[int(reached)-1+i]; d.Key != want.Key || !same(want, d) {
+				c.t.Errorf("change %d of %s, want %d of %s", d.Revision, d.Key, want.Revision, want.Key)
+			}
+		}
 		reached = b.Revision
 	}
 }

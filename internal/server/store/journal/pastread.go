@@ -276,9 +276,43 @@ func (s *Store) Changes(ctx context.Context, q store.ChangeQuery) ([]store.Chang
 		places[i] = e.place
 	}
 	err = s.loadChanges(places, func(n int, c *change) {
-		all[n] = store.Change{Event: c.event(), Created: c.created, Forgotten: c.forgotten, Time: c.time, Note: bytes.Clone(c.note)}
+		all[n] = c.kept()
 	})
 	return all, err
+}
+
+// Next implements store.Past. It reads one record of the log.
+func (s *Store) Next(ctx context.Context, after store.Revision, limit int) ([]store.Change, error) {
+	if err := s.alive(ctx); err != nil {
+		return nil, err
+	}
+	at, err := s.past.recordAfter(after)
+	if errors.Is(err, store.ErrFuture) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the change after %d: %w", after, err)
+	}
+	c := s.decoder()
+	defer s.decoders.Put(c)
+	all, err := c.readAt(at)
+	if err == nil && int(at.Index) >= len(all) {
+		err = fmt.Errorf("%w: it has no change %d", errBroken, at.Index)
+	}
+	if err != nil {
+		return nil, err
+	}
+	all = all[at.Index:]
+	next := make([]store.Change, min(len(all), limit))
+	for i := range next {
+		next[i] = all[i].kept()
+	}
+	return next, nil
+}
+
+// kept returns a change as it is passed on, with a value of its own.
+func (c *change) kept() store.Change {
+	return store.Change{Event: c.event(), Created: c.created, Forgotten: c.forgotten, Time: c.time, Note: bytes.Clone(c.note)}
 }
 
 // findChanges finds the changes that a query asks for, from the newest archive to the oldest.
