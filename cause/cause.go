@@ -3,6 +3,7 @@ package cause
 import (
 	"context"
 	"fmt"
+	"strconv"
 )
 
 // Change is one change of one object, as it is read in a list or a watch.
@@ -14,6 +15,24 @@ type Change struct {
 	Name      string
 	// Revision is the resource version that the change gave to the object, or with which it was deleted.
 	Revision uint64
+}
+
+// Of returns the change that made a version of an object.
+func Of(resource string, object interface {
+	GetNamespace() string
+	GetName() string
+	GetResourceVersion() string
+}) Change {
+	return At(resource, object.GetNamespace(), object.GetName(), object.GetResourceVersion())
+}
+
+// At returns the change that made a version of an object, by its parts.
+func At(resource, namespace, name, resourceVersion string) Change {
+	revision, err := strconv.ParseUint(resourceVersion, 10, 64)
+	if err != nil {
+		revision = 0 // from a test double or an unusual server
+	}
+	return Change{Resource: resource, Namespace: namespace, Name: name, Revision: revision}
 }
 
 // Most is the number of changes that a cause names. If there were more, it has the first one and the last ones.
@@ -29,6 +48,8 @@ type Cause struct {
 	Changes []Change
 	// Count is the number of changes that there were.
 	Count int
+	// Told says in words what has woken the loop, if that was no change of an object: such as the end of a process.
+	Told string
 	// Timer says that a time has come that was set when the loop worked on the key before. Then Changes are the causes
 	// of that work.
 	Timer bool
@@ -40,8 +61,12 @@ type Cause struct {
 	Decision string
 }
 
-// Add adds a change.
+// Add adds a change. One without a revision says that everything is looked at again.
 func (c *Cause) Add(change Change) {
+	if change.Revision == 0 {
+		c.Resync = true
+		return
+	}
 	if n := len(c.Changes); n > 0 && c.Changes[n-1] == change {
 		return // two watches of a loop may tell the same
 	}
@@ -64,6 +89,9 @@ func (c *Cause) Merge(other *Cause) {
 		c.append(change)
 	}
 	c.Count += other.Count
+	if other.Told != "" {
+		c.Told = other.Told
+	}
 	c.Timer, c.Retry, c.Resync = c.Timer || other.Timer, c.Retry || other.Retry, c.Resync || other.Resync
 }
 
@@ -86,7 +114,7 @@ func Working(ctx context.Context, loop string, key any, by *Cause) context.Conte
 	return context.WithValue(ctx, causeKey{}, func() Cause {
 		c := Cause{Loop: loop, Key: fmt.Sprint(key)}
 		if by != nil {
-			c.Changes, c.Count, c.Timer, c.Retry, c.Resync = by.Changes, by.Count, by.Timer, by.Retry, by.Resync
+			c.Changes, c.Count, c.Told, c.Timer, c.Retry, c.Resync = by.Changes, by.Count, by.Told, by.Timer, by.Retry, by.Resync
 		}
 		return c
 	})

@@ -18,7 +18,7 @@ func TestACauseIsReadAsItWasSent(t *testing.T) {
 		{Loop: "deployment"},
 		{Loop: "deployment", Key: "default/web", Changes: []cause.Change{change("web", 7), {Resource: "nodes", Name: "a", Revision: 9}}, Count: 2},
 		{Loop: "job", Key: "x", Changes: []cause.Change{change("web@7/;%=", 7)}, Count: 100, Timer: true, Retry: true, Resync: true},
-		{Loop: "scheduler", Decision: "7 of 9 nodes refused: 5 × too little cpu; 2 × \x00\n"},
+		{Loop: "scheduler", Told: "a node = new", Decision: "7 of 9 nodes refused: 5 × too little cpu; 2 × \x00\n"},
 	} {
 		text := c.String()
 		for _, b := range []byte(text) {
@@ -46,11 +46,14 @@ func TestBrokenCausesAreRefused(t *testing.T) {
 
 func TestManyChangesAreTheFirstAndTheLastOnes(t *testing.T) {
 	var c cause.Cause
-	for i := range uint64(10) {
+	for i := range uint64(11) { // without a revision it is none
 		c.Add(change("web", i))
 		c.Add(change("web", i)) // told twice
 	}
-	want := []cause.Change{change("web", 0), change("web", 7), change("web", 8), change("web", 9)}
+	want := []cause.Change{change("web", 1), change("web", 8), change("web", 9), change("web", 10)}
+	if !c.Resync {
+		t.Error("something without a revision was not taken for a resync")
+	}
 	if c.Count != 10 || !reflect.DeepEqual(c.Changes, want) {
 		t.Errorf("%+v", c)
 	}

@@ -11,10 +11,10 @@ import (
 // Header is the header that carries a cause.
 const Header = "Millrace-Cause"
 
-// longestHeader bounds what is sent and read, and longestDecision a part of it.
+// longestHeader bounds what is sent and read, and longestDecision a text in it.
 const (
 	longestHeader   = 4 << 10
-	longestDecision = 1 << 10
+	longestDecision = 512
 )
 
 // ErrMalformed is returned for a text that is not a cause.
@@ -47,6 +47,7 @@ func (c Cause) String() string {
 			word("how", how.name)
 		}
 	}
+	word("told", cut(c.Told, longestDecision))
 	word("decision", cut(c.Decision, longestDecision))
 	return b.String()
 }
@@ -101,7 +102,6 @@ func Parse(text string) (Cause, error) {
 	if c.Count < len(c.Changes) {
 		c.Count = len(c.Changes)
 	}
-	c.Decision = cut(c.Decision, longestDecision)
 	return c, nil
 }
 
@@ -112,8 +112,10 @@ func (c *Cause) set(name, value string) bool {
 		c.Loop = value
 	case "key":
 		c.Key = value
+	case "told":
+		c.Told = cut(value, longestDecision)
 	case "decision":
-		c.Decision = value
+		c.Decision = cut(value, longestDecision)
 	case "count":
 		n, err := strconv.Atoi(value)
 		c.Count = n

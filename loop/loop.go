@@ -56,11 +56,28 @@ func (l *Loop) AddAfter(key Key, delay time.Duration) { l.keys().AddAfter(key, d
 // AddBecause schedules a Sync of key because of a change, which is kept with what the Sync writes. Watches do this.
 func (l *Loop) AddBecause(key Key, change cause.Change) { l.keys().AddBecause(key, change) }
 
+// AddBecauseAfter schedules a Sync of key because of a change, after a delay in which more changes may come. Whatever
+// wakes the key earlier has the change among its causes, too.
+func (l *Loop) AddBecauseAfter(key Key, change cause.Change, delay time.Duration) {
+	l.keys().AddBecauseAfter(key, change, delay)
+}
+
+// AddSaying schedules a Sync of key because of something that is no change of an object, which is said in words.
+func (l *Loop) AddSaying(key Key, what string) { l.keys().AddSaying(key, what) }
+
+// adding returns how a watch wakes the loop.
+func (l *Loop) adding(pace func(Key) time.Duration) func(Key, cause.Change) {
+	if pace == nil {
+		return l.AddBecause
+	}
+	return func(key Key, change cause.Change) { l.AddBecauseAfter(key, change, pace(key)) }
+}
+
 // Run watches and syncs keys until ctx ends.
 func (l *Loop) Run(ctx context.Context) error {
 	workers := l.Clients.WorkersOf(l.Name, l.Workers)
 	for _, watch := range l.Watches {
-		following := watch.follow(l.AddBecause)
+		following := watch.follow(l.adding(watch.pace))
 		defer func() {
 			following.Close()
 			<-following.Done()

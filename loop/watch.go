@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,6 +14,14 @@ import (
 // Watch wakes a loop. Make one with [Self], [Owned], [Mapped], [Changes] or [Reads].
 type Watch struct {
 	follow func(add func(Key, cause.Change)) following
+	pace   func(Key) time.Duration
+}
+
+// Paced makes a watch wait before it wakes the loop, so that changes which come together are worked on together. pace
+// says how long for a key.
+func (w Watch) Paced(pace func(Key) time.Duration) Watch {
+	w.pace = pace
+	return w
 }
 
 // following is a running watch: the registration of a handler at an informer.
@@ -25,7 +34,7 @@ type following interface {
 // Self wakes the loop with the key of each object that changes, if all predicates accept the change.
 func Self[T any](objects *informer.Shared[T], predicates ...Predicate[T]) Watch {
 	if len(predicates) == 0 { // no predicate, so nothing needs to be decoded
-		return Watch{func(add func(Key, cause.Change)) following {
+		return Watch{follow: func(add func(Key, cause.Change)) following {
 			var by cause.Change
 			return objects.Handle(informer.Handler[T]{
 				Because: func(change cause.Change) { by = change },
@@ -33,7 +42,7 @@ func Self[T any](objects *informer.Shared[T], predicates ...Predicate[T]) Watch 
 			})
 		}}
 	}
-	return Watch{func(add func(Key, cause.Change)) following {
+	return Watch{follow: func(add func(Key, cause.Change)) following {
 		// A handler's functions are called by one goroutine: Because before the others, Changed after them.
 		var by cause.Change
 		passes := false
@@ -70,7 +79,7 @@ func Owned[T metav1.Object](objects *informer.Shared[T], owner schema.GroupVersi
 // Mapped wakes the loop with the keys that a function returns for each object that changes, if all predicates accept
 // the change. For an update it is called with the old and the new state.
 func Mapped[T any](objects *informer.Shared[T], keys func(T) []Key, predicates ...Predicate[T]) Watch {
-	return Watch{func(add func(Key, cause.Change)) following {
+	return Watch{follow: func(add func(Key, cause.Change)) following {
 		var by cause.Change
 		addAll := func(object T) {
 			for _, key := range keys(object) {
@@ -103,7 +112,7 @@ func Mapped[T any](objects *informer.Shared[T], keys func(T) []Key, predicates .
 // Changes wakes the loop with the keys that a function returns for each change. before is T's zero value when an object
 // was added, after when it was deleted.
 func Changes[T any](objects *informer.Shared[T], keys func(before, after T) []Key) Watch {
-	return Watch{func(add func(Key, cause.Change)) following {
+	return Watch{follow: func(add func(Key, cause.Change)) following {
 		var by cause.Change
 		addAll := func(before, after T) {
 			for _, key := range keys(before, after) {
@@ -128,7 +137,7 @@ type Cache interface {
 
 // Reads wakes nothing. It makes the loop wait until caches that Sync reads are filled.
 func Reads(caches ...Cache) Watch {
-	return Watch{func(func(Key, cause.Change)) following { return reading(caches) }}
+	return Watch{follow: func(func(Key, cause.Change)) following { return reading(caches) }}
 }
 
 type reading []Cache

@@ -92,3 +92,25 @@ func TestAChangeThatComesBeforeARetryDoesNotHideWhyItWasTried(t *testing.T) {
 		}
 	})
 }
+
+func TestChangesThatAreGatheredAreCausesOfWhateverWorkComesNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, causes := working(t)
+		q.AddBecauseAfter("a", podChange(1), time.Minute)
+		q.AddBecauseAfter("a", podChange(2), time.Second)
+		q.AddBecauseAfter("a", podChange(3), time.Hour)
+		time.Sleep(2 * time.Second)
+		if got := <-causes; got.Count != 3 || got.Timer || got.Changes[2] != podChange(3) {
+			t.Errorf("because of %+v", got)
+		}
+		q.AddBecauseAfter("a", podChange(4), time.Minute)
+		q.AddSaying("a", "its process has ended")
+		if got := <-causes; got.Told != "its process has ended" || !reflect.DeepEqual(got.Changes, []cause.Change{podChange(4)}) {
+			t.Errorf("because of %+v", got)
+		}
+		time.Sleep(time.Hour)
+		if got := <-causes; got.Count != 0 || got.Timer {
+			t.Errorf("what was worked on already is a cause: %+v", got)
+		}
+	})
+}

@@ -19,6 +19,19 @@ func (q *Queue[K]) AddAfter(key K, delay time.Duration) {
 	q.delayLocked(e, delay, e.later(cause.Cause{Timer: true}))
 }
 
+// AddBecauseAfter is AddAfter for a change: those that come until then are worked on together. Whatever wakes the key
+// earlier has the change among its causes, too.
+func (q *Queue[K]) AddBecauseAfter(key K, change cause.Change, delay time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	e := q.entryLocked(key)
+	e.reasons().Add(change)
+	q.delayLocked(e, delay, nil)
+}
+
 // RetryAfter is AddAfter for work that could not be done yet: it is no failure, and what caused it causes the next work
 // on the key, whatever else wakes that.
 func (q *Queue[K]) RetryAfter(key K, delay time.Duration) {
@@ -119,7 +132,10 @@ func (q *Queue[K]) delayLocked(e *entry[K], delay time.Duration, by *cause.Cause
 		q.sleeps++
 		q.delayed.push(slot[*entry[K]]{due, q.sleeps, e})
 	case due < q.delayed.slots[e.delayed].rank:
-		e.then, e.after = by, max(e.after, priority)
+		if by != nil {
+			e.then = by
+		}
+		e.after = max(e.after, priority)
 		q.delayed.promote(e.delayed, due)
 	default:
 		return

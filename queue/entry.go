@@ -22,7 +22,15 @@ type entry[K comparable] struct {
 
 	why   *cause.Cause // of the pending request; nil: nobody has said
 	doing *cause.Cause // of the request being worked on
-	then  *cause.Cause // of the delayed request
+	then  *cause.Cause // of the delayed request, beside why
+}
+
+// reasons returns the cause of the pending request, to which something is added.
+func (e *entry[K]) reasons() *cause.Cause {
+	if e.why == nil {
+		e.why = new(cause.Cause)
+	}
+	return e.why
 }
 
 // because adds an older cause to the pending request.

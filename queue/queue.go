@@ -80,10 +80,20 @@ func (q *Queue[K]) AddBecause(key K, change cause.Change) {
 		return
 	}
 	e := q.entryLocked(key)
-	if e.why == nil {
-		e.why = new(cause.Cause)
+	e.reasons().Add(change)
+	q.wantLocked(e, 0)
+}
+
+// AddSaying asks for key to be worked on because of something that is no change of an object, such as the end of a
+// process, which is said in words. The priority is 0.
+func (q *Queue[K]) AddSaying(key K, what string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
 	}
-	e.why.Add(change)
+	e := q.entryLocked(key)
+	e.reasons().Told = what
 	q.wantLocked(e, 0)
 }
 

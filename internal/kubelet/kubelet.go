@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/watchlist"
 
+	"github.com/millrace/millrace/cause"
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/internal/kubelet/csi"
 	"github.com/millrace/millrace/internal/kubelet/deviceplugin"
@@ -125,21 +126,25 @@ func (k *Kubelet) fromServer(all []*corev1.Pod) {
 func (k *Kubelet) changed(u source.Update) {
 	key := informer.KeyOf(u.Pod)
 	k.options.Logger.Debug("pod changed", "operation", u.Operation, "source", u.Source, "key", key)
-	k.crew.Changed(key)
+	if u.Source == source.API {
+		k.crew.Written(cause.Of("pods", u.Pod))
+	} else {
+		k.crew.Changed(key)
+	}
 	if k.mirrors != nil && u.Source != source.API {
 		k.mirrors.loop.Add(key)
 	}
 }
 
 // report writes a pod's status to the API: to the pod itself or to its mirror pod.
-func (k *Kubelet) report(pod *corev1.Pod, status *corev1.PodStatus, finished bool) {
+func (k *Kubelet) report(ctx context.Context, pod *corev1.Pod, status *corev1.PodStatus, finished bool) {
 	if k.reporter == nil {
 		return
 	}
 	switch from, ok := k.config.SourceOf(pod); {
 	case !ok: // no source has this pod any more, so there is nothing to write to
 	case from == source.API:
-		k.reporter.Report(pod, status, finished)
+		k.reporter.Report(ctx, pod, status, finished)
 	default:
 		k.mirrors.report(pod, status)
 	}

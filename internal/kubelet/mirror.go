@@ -63,7 +63,7 @@ func (m *mirrors) sync(ctx context.Context, key loop.Key) (loop.Result, error) {
 	status := m.status[key]
 	m.mu.Unlock()
 	if status != nil && !sameStatus(status, &mirror.Status) {
-		m.kubelet.reporter.Report(mirror, status, false)
+		m.kubelet.reporter.Report(ctx, mirror, status, false)
 	}
 	return loop.Result{}, nil
 }

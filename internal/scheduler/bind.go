@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/millrace/millrace/cause"
 	"github.com/millrace/millrace/internal/scheduler/internal/cluster"
 )
 
@@ -84,6 +85,7 @@ func (b *binder) forget(d decision) {
 }
 
 func (b *binder) carryOut(ctx context.Context, d decision) (outcome, error) {
+	ctx = because(ctx, d.profile, d.pod, fmt.Sprintf("%s is the best of %d nodes (attempt %d)", d.node, d.nodes, d.entry.Attempts))
 	begun, metrics := time.Now(), d.profile.metrics
 	if len(d.cases)+len(d.profile.BeforeBind) > 0 {
 		err := b.beforeBind(ctx, d)
@@ -97,6 +99,18 @@ func (b *binder) carryOut(ctx context.Context, d decision) (outcome, error) {
 	end, err := b.post(ctx, d.pod, d.node)
 	metrics.Ran(Bind, bindStatus(end), time.Since(begun))
 	return end, err
+}
+
+// because returns the context of what is done for a pod.
+func because(ctx context.Context, p *profile, pod *cluster.Pod, decision string) context.Context {
+	return cause.With(ctx, cause.Cause{
+		Loop: p.SchedulerName, Key: pod.Key.String(), Changes: []cause.Change{changeOf(pod)}, Count: 1, Decision: decision,
+	})
+}
+
+// changeOf returns the change that made the version of a pod.
+func changeOf(pod *cluster.Pod) cause.Change {
+	return cause.At("pods", pod.Key.Namespace, pod.Key.Name, pod.ResourceVersion)
 }
 
 // beforeBind does what must be done before the pod is bound.

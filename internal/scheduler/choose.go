@@ -48,6 +48,7 @@ type decision struct {
 	node        string // empty if none was found
 	profile     *profile
 	cases       cases
+	nodes       int // how many there were
 	begun       time.Time
 	changeCount uint64 // the value of changeCount at that time
 
@@ -94,7 +95,7 @@ func (c *chooser) attempt(now time.Time) (d decision, next time.Time) {
 			break
 		}
 		c.assume(pod, node)
-		d.node = node.Name
+		d.node, d.nodes = node.Name, c.state.Nodes()
 	}
 	return d, now
 }

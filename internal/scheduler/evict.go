@@ -80,6 +80,7 @@ func (b *binder) evict(ctx context.Context, p *profile, pod *cluster.Pod, found 
 }
 
 func (b *binder) evictOne(ctx context.Context, p *profile, pod, victim *cluster.Pod, node string) error {
+	ctx = because(ctx, p, pod, fmt.Sprintf("the pod has a higher priority, and needs the room on %s", node))
 	err := b.options.API.Preempt(ctx, victim, corev1.PodCondition{
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
 		Reason:             corev1.PodReasonPreemptionByScheduler,

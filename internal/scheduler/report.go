@@ -160,6 +160,6 @@ func (r *reporter) add(pod *cluster.Pod, status Status) {
 	}
 	r.mu.Unlock()
 	if needed {
-		r.keys.Add(pod.Key)
+		r.keys.AddBecause(pod.Key, changeOf(pod))
 	}
 }

@@ -64,14 +64,12 @@ func New(c *loop.Clients) (loop.Runner, error) {
 		},
 	}
 	d.upkeep = upkeep.Pods{Kube: c.Kube, Recorder: c.Recorder, Cache: d.pods}
-	l := &loop.Loop{Name: name, Clients: c, Workers: 2, Sync: d.sync}
-	l.Watches = []loop.Watch{
+	return &loop.Loop{Name: name, Clients: c, Workers: 2, Sync: d.sync, Watches: []loop.Watch{
 		loop.Self(d.sets),
 		loop.Owned(d.history.Cache, kind),
-		loop.Changes(d.nodes, func(before, after *nodeView) []loop.Key { return d.nodeChanged(l, before, after) }),
-		loop.Changes(d.pods, func(before, after *podview.Pod) []loop.Key { return d.podChanged(l, before, after) }),
-	}
-	return l, nil
+		loop.Changes(d.nodes, d.nodeChanged).Paced(d.pace.Of),
+		loop.Changes(d.pods, d.podChanged).Paced(d.pace.Of),
+	}}, nil
 }
 
 // sync handles one DaemonSet.

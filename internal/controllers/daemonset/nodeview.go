@@ -82,33 +82,32 @@ func (f *fit) tolerates(taint *corev1.Taint) bool {
 }
 
 // nodeChanged wakes all DaemonSets for which a node has changed.
-func (c *controller) nodeChanged(l *loop.Loop, before, after *nodeView) []loop.Key {
+func (c *controller) nodeChanged(before, after *nodeView) []loop.Key {
 	if before != nil && after != nil && maps.Equal(before.Labels, after.Labels) && reflect.DeepEqual(before.Taints, after.Taints) {
 		return nil
 	}
+	var all []loop.Key
 	for ds := range c.sets.List() {
-		key := informer.KeyOf(ds)
-		l.AddAfter(key, c.pace.Of(key))
+		all = append(all, informer.KeyOf(ds))
 	}
-	return nil
+	return all
 }
 
 // podChanged wakes the DaemonSet that owns, or owned, a pod, or those that might adopt it.
-func (c *controller) podChanged(l *loop.Loop, before, after *podview.Pod) []loop.Key {
+func (c *controller) podChanged(before, after *podview.Pod) (keys []loop.Key) {
 	for _, pod := range []*podview.Pod{before, after} {
 		if pod == nil {
 			continue
 		}
 		if ref := metav1.GetControllerOfNoCopy(pod); ref != nil && ref.Kind == kind.Kind {
-			key := loop.Key{Namespace: pod.Namespace, Name: ref.Name}
-			l.AddAfter(key, c.pace.Of(key))
+			keys = append(keys, loop.Key{Namespace: pod.Namespace, Name: ref.Name})
 		}
 	}
 	if after == nil || !owned.Orphan(after) {
-		return nil
+		return keys
 	}
 	if before != nil && owned.Orphan(before) && maps.Equal(before.Labels, after.Labels) {
-		return nil
+		return keys
 	}
-	return owned.MatchingOwners(c.sets, after, func(ds *appsv1.DaemonSet) *metav1.LabelSelector { return ds.Spec.Selector })
+	return append(keys, owned.MatchingOwners(c.sets, after, func(ds *appsv1.DaemonSet) *metav1.LabelSelector { return ds.Spec.Selector })...)
 }

@@ -48,13 +48,11 @@ func New(c *loop.Clients) (loop.Runner, error) {
 		endpoints: loop.Informer(c, informer.For(c.Kube.CoreV1().Endpoints(""))),
 		pods:      podview.Informer(c),
 	}
-	l := &loop.Loop{Name: name, Clients: c, Workers: 5, Sync: e.sync}
-	l.Watches = []loop.Watch{
+	return &loop.Loop{Name: name, Clients: c, Workers: 5, Sync: e.sync, Watches: []loop.Watch{
 		loop.Changes(e.services, e.serviceChanged),
 		loop.Self(e.endpoints),
-		service.Watch(l, e.services, e.pods, &e.pace),
-	}
-	return l, nil
+		service.Watch(e.services, e.pods, &e.pace),
+	}}, nil
 }
 
 // serviceChanged remembers a deletion: then Endpoints are deleted that a user has made, too. Endpoints of a user's own

@@ -59,14 +59,12 @@ func (o Options) new(c *loop.Clients) (loop.Runner, error) {
 		pods:     podview.Informer(c),
 	}
 	e.owned = slice.Index(e.slices, managedBy)
-	l := &loop.Loop{Name: name, Clients: c, Workers: 5, Sync: e.sync}
-	l.Watches = []loop.Watch{
+	return &loop.Loop{Name: name, Clients: c, Workers: 5, Sync: e.sync, Watches: []loop.Watch{
 		loop.Self(e.services),
 		loop.Mapped(e.slices, e.owned.Keys),
 		loop.Changes(e.nodes, e.rezoned),
-		service.Watch(l, e.services, e.pods, &e.pace),
-	}
-	return l, nil
+		service.Watch(e.services, e.pods, &e.pace),
+	}}, nil
 }
 
 // rezoned wakes the Services with pods on a node whose zone has changed. That is rare.

@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace/millrace/cause"
 )
 
 // attempt handles one suspect.
@@ -59,11 +61,22 @@ func (c *collector) verify(ctx context.Context, id identity) error {
 	case err != nil:
 		return err
 	case state == absent:
-		c.suspect(c.graph.remove(id.uid))
+		why, _ := cause.From(ctx)
+		for _, uid := range c.graph.remove(id.uid) {
+			c.passOn(uid, why)
+		}
 	default:
 		c.queue.AddAfter(id.uid, unseenAgain)
 	}
 	return nil
+}
+
+// passOn has an object looked at for the reasons of the work in progress.
+func (c *collector) passOn(uid types.UID, why cause.Cause) {
+	for _, change := range why.Changes {
+		c.queue.AddBecause(uid, change)
+	}
+	c.queue.Add(uid)
 }
 
 // judge deletes an object without any owner left. If only some of its owners are gone, it removes the references to
@@ -189,12 +202,13 @@ func (f *fact) asOwner() state {
 // those that do.
 func (c *collector) awaitDependents(ctx context.Context, v view) error {
 	blocked := false
+	why, _ := cause.From(ctx)
 	for _, dependent := range v.dependents {
 		for _, ref := range dependent.owners {
 			if ref.UID == v.uid && blocks(ref) {
 				blocked = true
 				if !dependent.deleting {
-					c.queue.Add(dependent.uid)
+					c.passOn(dependent.uid, why)
 				}
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 
+	"github.com/millrace/millrace/cause"
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/internal/controllers/internal/kinds"
 	"github.com/millrace/millrace/internal/controllers/podview"
@@ -121,9 +122,10 @@ func (c *collector) Run(ctx context.Context) error {
 	).Run(ctx)
 }
 
-func (c *collector) suspect(suspects []types.UID) {
+// suspect has objects looked at because of a change.
+func (c *collector) suspect(suspects []types.UID, by cause.Change) {
 	for _, uid := range suspects {
-		c.queue.Add(uid)
+		c.queue.AddBecause(uid, by)
 	}
 }
 
@@ -184,7 +186,7 @@ func (c *collector) refresh(ctx context.Context, monitors *sync.WaitGroup) {
 	c.mu.Unlock()
 	for _, resource := range gone {
 		if !c.follows(resource.GroupResource()) { // otherwise only the version has changed
-			c.suspect(c.graph.forget(resource.GroupResource()))
+			c.suspect(c.graph.forget(resource.GroupResource()), cause.Change{})
 		}
 	}
 	for uid := range waiting {

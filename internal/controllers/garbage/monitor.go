@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace/millrace/cause"
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/internal/controllers/internal/kinds"
 	"github.com/millrace/millrace/internal/controllers/podview"
@@ -82,16 +83,18 @@ func (c *collector) monitorFailed(err error) {
 }
 
 func follow[T any](c *collector, kind *kinds.Kind, objects *informer.Shared[T], seen func(T) *entry, run func(context.Context) error) *monitor {
-	observe := func(e *entry) { c.suspect(c.graph.observe(e.fact(kind), c.identify)) }
+	var by cause.Change
+	observe := func(e *entry) { c.suspect(c.graph.observe(e.fact(kind), c.identify), by) }
 	handler := informer.Handler[T]{
-		Name:  "garbage",
-		Added: func(o T, _ bool) { observe(seen(o)) },
+		Name:    "garbage",
+		Because: func(change cause.Change) { by = change },
+		Added:   func(o T, _ bool) { observe(seen(o)) },
 		Updated: func(before, after T) {
 			if e := seen(after); concerns(seen(before), e) {
 				observe(e)
 			}
 		},
-		Deleted: func(o T, _ bool) { c.suspect(c.graph.remove(seen(o).UID)) },
+		Deleted: func(o T, _ bool) { c.suspect(c.graph.remove(seen(o).UID), by) },
 	}
 	if kind.Resource.Resource == "customresourcedefinitions" {
 		handler.Changed = func(informer.Key) { c.rediscover() }

@@ -38,12 +38,10 @@ func (k Kind) New(c *loop.Clients) (loop.Runner, error) {
 		pods: podview.Informer(c),
 	}
 	r.upkeep = upkeep.Pods{Kube: c.Kube, Recorder: c.Recorder, Cache: r.pods}
-	l := &loop.Loop{Name: k.Loop, Clients: c, Workers: 8, Sync: r.sync}
-	l.Watches = []loop.Watch{
+	return &loop.Loop{Name: k.Loop, Clients: c, Workers: 8, Sync: r.sync, Watches: []loop.Watch{
 		loop.Self(r.sets),
-		loop.Changes(r.pods, func(before, after *podview.Pod) []loop.Key { return r.woken(l, before, after) }),
-	}
-	return l, nil
+		loop.Changes(r.pods, r.woken).Paced(r.pace.Of),
+	}}, nil
 }
 
 // sync handles one ReplicaSet.

@@ -13,28 +13,28 @@ import (
 
 // woken returns the ReplicaSets that a change of a pod concerns: old and new owner, and for an orphan those that might
 // adopt it.
-func (r *controller) woken(l *loop.Loop, before, after *podview.Pod) []loop.Key {
-	r.wakeOwner(l, after)
+func (r *controller) woken(before, after *podview.Pod) []loop.Key {
+	keys := r.owner(nil, after)
 	if before != nil && (after == nil || before.ControllerUID() != after.ControllerUID()) {
-		r.wakeOwner(l, before)
+		keys = r.owner(keys, before)
 	}
 	if after == nil || !owned.Orphan(after) || !after.Active() {
-		return nil
+		return keys
 	}
 	if before != nil && owned.Orphan(before) && maps.Equal(before.Labels, after.Labels) {
-		return nil
+		return keys
 	}
-	return owned.MatchingOwners(r.sets, after, func(rs *appsv1.ReplicaSet) *metav1.LabelSelector { return rs.Spec.Selector })
+	return append(keys, owned.MatchingOwners(r.sets, after, func(rs *appsv1.ReplicaSet) *metav1.LabelSelector { return rs.Spec.Selector })...)
 }
 
-func (r *controller) wakeOwner(l *loop.Loop, pod *podview.Pod) {
+// owner adds the key of the ReplicaSet that controls a pod.
+func (r *controller) owner(keys []loop.Key, pod *podview.Pod) []loop.Key {
 	if pod == nil {
-		return
+		return keys
 	}
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil || ref.Kind != r.kind.Kind {
-		return
+		return keys
 	}
-	key := loop.Key{Namespace: pod.Namespace, Name: ref.Name}
-	l.AddAfter(key, r.pace.Of(key))
+	return append(keys, loop.Key{Namespace: pod.Namespace, Name: ref.Name})
 }

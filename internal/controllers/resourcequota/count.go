@@ -12,6 +12,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/millrace/millrace/cause"
 	"github.com/millrace/millrace/internal/controllers/internal/kinds"
 	"github.com/millrace/millrace/internal/quota"
 	"github.com/millrace/millrace/loop"
@@ -141,16 +142,16 @@ func (r *controller) findLocked(wanted schema.GroupResource) (*kinds.Kind, error
 }
 
 // wake wakes the quotas of a namespace that count a kind.
-func (r *controller) wake(kind schema.GroupResource, namespace string) {
-	r.wakeThose(kind, r.quotas.ListNamespace(namespace))
+func (r *controller) wake(kind schema.GroupResource, namespace string, by cause.Change) {
+	r.wakeThose(kind, r.quotas.ListNamespace(namespace), by)
 }
 
 // wakeThose wakes those of some quotas that count a kind.
-func (r *controller) wakeThose(kind schema.GroupResource, quotas iter.Seq[*corev1.ResourceQuota]) {
+func (r *controller) wakeThose(kind schema.GroupResource, quotas iter.Seq[*corev1.ResourceQuota], by cause.Change) {
 	for q := range quotas {
 		for name := range q.Spec.Hard {
 			if slices.Contains(kindsOf(name), kind) {
-				r.loop.AddAfter(loop.Key{Namespace: q.Namespace, Name: q.Name}, gather)
+				r.loop.AddBecauseAfter(loop.Key{Namespace: q.Namespace, Name: q.Name}, by, gather)
 				break
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/watchlist"
 
+	"github.com/millrace/millrace/cause"
 	"github.com/millrace/millrace/informer"
 	"github.com/millrace/millrace/internal/demand"
 	"github.com/millrace/millrace/internal/quota"
@@ -50,12 +51,12 @@ func (r *controller) counter(kind schema.GroupResource) (*counter, error) {
 	}
 	c := &counter{}
 	c.shares = r.follow(kind, found.Resource, func(err error) { r.failed(kind, c, err) })
-	c.shares.Handle(informer.Handler[share]{Name: name, Changed: func(key informer.Key) {
+	c.shares.Handle(informer.Handler[share]{Name: name, Because: func(by cause.Change) {
 		if kind == deviceClasses {
-			r.wakeThose(quota.ResourceClaims, r.quotas.List())
+			r.wakeThose(quota.ResourceClaims, r.quotas.List(), by)
 			return
 		}
-		r.wake(kind, key.Namespace)
+		r.wake(kind, by.Namespace, by)
 	}})
 	var life context.Context
 	life, c.stop = context.WithCancel(r.life)
@@ -87,7 +88,7 @@ func (r *controller) failed(kind schema.GroupResource, c *counter, err error) {
 	}
 	r.catalogue = nil // it may still show the kind
 	r.mu.Unlock()
-	r.wakeThose(kind, r.quotas.List())
+	r.wakeThose(kind, r.quotas.List(), cause.Change{})
 }
 
 // follow makes the informer of a kind. Its errors go to failed.

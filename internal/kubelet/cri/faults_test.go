@@ -78,7 +78,7 @@ func (s *scene) wanted(key worker.Key) (*corev1.Pod, bool) {
 	return p, ok
 }
 
-func (s *scene) report(pod *corev1.Pod, status *corev1.PodStatus, finished bool) {
+func (s *scene) report(_ context.Context, pod *corev1.Pod, status *corev1.PodStatus, finished bool) {
 	s.mu.Lock()
 	now, ok := s.pods[subject]
 	if ok && now.UID == pod.UID {

@@ -111,7 +111,7 @@ func (s *stage) changedLocked() {
 }
 
 // report writes a status as the API would keep it, and removes pods whose deletion is done.
-func (s *stage) report(pod *corev1.Pod, status *corev1.PodStatus, finished bool) {
+func (s *stage) report(_ context.Context, pod *corev1.Pod, status *corev1.PodStatus, finished bool) {
 	key := keyOf(pod)
 	defer s.crew.Changed(key)
 	s.mu.Lock()

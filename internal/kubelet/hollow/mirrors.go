@@ -3,18 +3,20 @@ package hollow
 import (
 	"context"
 
+	"github.com/millrace/millrace/cause"
 	"github.com/millrace/millrace/internal/kubelet/source"
 	"github.com/millrace/millrace/internal/kubelet/worker"
 	"github.com/millrace/millrace/loop"
 )
 
 // changed is called for each pod of the cluster that has changed.
-func (n *Nodes) changed(key worker.Key) {
+func (n *Nodes) changed(by cause.Change) {
+	key := worker.Key{Namespace: by.Namespace, Name: by.Name}
 	if pod, ok := n.pods.Lookup(key); ok && source.Mirror(pod) {
 		n.mirrors.Add(key)
 		return
 	}
-	n.crew.Changed(key)
+	n.crew.Written(by)
 }
 
 // removeMirror removes a pod that claims to be the mirror pod of a static pod. A hollow node has no static pods, so

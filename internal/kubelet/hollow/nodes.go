@@ -137,7 +137,7 @@ func withDefaults(capacity corev1.ResourceList) corev1.ResourceList {
 
 // Run keeps the nodes alive and their pods running until ctx ends. The caller must run the informers of Clients too.
 func (n *Nodes) Run(ctx context.Context) error {
-	handling := n.pods.Handle(informer.Handler[*corev1.Pod]{Name: "hollow", Changed: n.changed})
+	handling := n.pods.Handle(informer.Handler[*corev1.Pod]{Name: "hollow", Because: n.changed})
 	defer func() {
 		handling.Close()
 		<-handling.Done()

@@ -105,11 +105,11 @@ func (n *Nodes) admit(ctx context.Context, pod *corev1.Pod) *worker.Rejection {
 }
 
 // report passes on a status. A pod that has ended uses no resources.
-func (n *Nodes) report(pod *corev1.Pod, status *corev1.PodStatus, finished bool) {
+func (n *Nodes) report(ctx context.Context, pod *corev1.Pod, status *corev1.PodStatus, finished bool) {
 	if finished {
 		n.rooms.release(informer.KeyOf(pod))
 	}
-	n.reporter.Report(pod, status, finished)
+	n.reporter.Report(ctx, pod, status, finished)
 }
 
 // gone forgets a pod that is completely removed.

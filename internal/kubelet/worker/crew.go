@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace/millrace/cause"
 	"github.com/millrace/millrace/internal/kubelet/container"
 	"github.com/millrace/millrace/loop"
 	"github.com/millrace/millrace/queue"
@@ -23,8 +24,9 @@ type Options struct {
 	Images  container.Images
 	// Wanted returns the pod's current definition from the kubelet's sources.
 	Wanted func(Key) (*corev1.Pod, bool)
-	// Report takes a pod's new status and does not block. When finished is set, no container of the pod runs any more.
-	Report func(pod *corev1.Pod, status *corev1.PodStatus, finished bool)
+	// Report takes a pod's new status and does not block. When finished is set, no container of the pod runs any more. The
+	// context says what has caused the status (see package cause).
+	Report func(ctx context.Context, pod *corev1.Pod, status *corev1.PodStatus, finished bool)
 	// Terminated is told once of each run of a container that has ended. The kind of the container is "container",
 	// "init_container" or "ephemeral_container". Nil is not told.
 	Terminated func(kind string, end *corev1.ContainerStateTerminated)
@@ -125,10 +127,21 @@ func New(o Options) *Crew {
 // Changed schedules a sync of a pod. It does not block.
 func (c *Crew) Changed(key Key) {
 	c.loop.Add(key)
+	c.interruptIfEnding(key, c.known(key))
+}
+
+// Written schedules a sync of a pod because it was changed in the API. It does not block.
+func (c *Crew) Written(by cause.Change) {
+	key := Key{Namespace: by.Namespace, Name: by.Name}
+	c.loop.AddBecause(key, by)
+	c.interruptIfEnding(key, c.known(key))
+}
+
+// known returns the record of a pod, or nil.
+func (c *Crew) known(key Key) *record {
 	c.mu.Lock()
-	r := c.records[key]
-	c.mu.Unlock()
-	c.interruptIfEnding(key, r)
+	defer c.mu.Unlock()
+	return c.records[key]
 }
 
 // interruptIfEnding cancels the sync that is under way if the pod must end.
@@ -152,7 +165,7 @@ func (c *Crew) Evict(uid types.UID, why *Rejection) {
 	c.mu.Unlock()
 	if there && r != nil && r.eviction.CompareAndSwap(nil, why) {
 		r.standing.CompareAndSwap(active, leaving)
-		c.loop.Add(key)
+		c.loop.AddSaying(key, "it is evicted: "+why.Message)
 		c.interruptIfEnding(key, r)
 	}
 }

@@ -91,7 +91,7 @@ func (s *stage) wanted(key worker.Key) (*corev1.Pod, bool) {
 	return pod, ok
 }
 
-func (s *stage) report(pod *corev1.Pod, status *corev1.PodStatus, _ bool) {
+func (s *stage) report(_ context.Context, pod *corev1.Pod, status *corev1.PodStatus, _ bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := keyOf(pod)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/millrace/millrace/cause"
 	"github.com/millrace/millrace/loop"
 	"github.com/millrace/millrace/queue"
 )
@@ -16,7 +17,8 @@ type detachable struct {
 	alone           bool          // detached is closed; written by the sync's goroutine, and read by others once ended is closed
 	result          loop.Result   // valid once ended is closed, as is err
 	err             error
-	again           bool // the pod has changed meanwhile; guarded by the Crew's mu
+	again           bool        // the pod has changed meanwhile; guarded by the Crew's mu
+	later           cause.Cause // why; guarded by the Crew's mu
 }
 
 // detach lets the worker go. The sync's goroutine calls it, any number of times.
@@ -29,7 +31,7 @@ func (d *detachable) detach() {
 
 // sync is called by a worker. No two syncs of a pod run at once: one that is under way is followed by another.
 func (c *Crew) sync(ctx context.Context, key Key) (loop.Result, error) {
-	d := c.beginSync(key)
+	d := c.beginSync(ctx, key)
 	if d == nil {
 		return loop.Result{}, nil
 	}
@@ -45,11 +47,13 @@ func (c *Crew) sync(ctx context.Context, key Key) (loop.Result, error) {
 }
 
 // beginSync returns a new sync, or nil if one is under way.
-func (c *Crew) beginSync(key Key) *detachable {
+func (c *Crew) beginSync(ctx context.Context, key Key) *detachable {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if d := c.syncs[key]; d != nil {
+		why, _ := cause.From(ctx)
 		d.again = true
+		d.later.Merge(&why)
 		return nil
 	}
 	d := &detachable{detached: make(chan struct{}), ended: make(chan struct{})}
@@ -65,8 +69,11 @@ func (c *Crew) runSync(ctx context.Context, key Key, d *detachable) {
 		}
 		c.mu.Lock()
 		delete(c.syncs, key)
-		again := d.again
+		again, later := d.again, d.later
 		c.mu.Unlock()
+		for _, change := range later.Changes {
+			c.loop.AddBecause(key, change)
+		}
 		if again {
 			c.loop.Add(key)
 		}

@@ -135,7 +135,7 @@ func (t *syncTask) kill(ctx context.Context, c *corev1.Container, run *container
 			crew.loop.AddAfter(key, stopRetry)
 			return
 		}
-		crew.loop.Add(key)
+		crew.loop.AddSaying(key, "container "+c.Name+" has been stopped")
 	})
 }
 

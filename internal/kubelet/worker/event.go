@@ -46,6 +46,6 @@ func (c *Crew) event(uid types.UID) {
 	key, ok := c.uids[string(uid)]
 	c.mu.Unlock()
 	if ok {
-		c.loop.Add(key)
+		c.loop.AddSaying(key, "the runtime told of a container")
 	}
 }

@@ -116,7 +116,7 @@ func (t *syncTask) fetch(ctx context.Context, image string) (string, error) {
 			return "", err
 		}
 	}
-	t.reportStatus() // the pod waits for its image
+	t.reportStatus(ctx) // the pod waits for its image
 	return t.crew.Images.Pull(ctx, image, credentials)
 }
 

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -254,7 +255,11 @@ func (p *prober) count(pod *corev1.Pod, c *corev1.Container, key probing, probe 
 		return
 	}
 	if r.updateVerdict(key.id, func(v *verdict) { v.take(key.kind, ok) }) {
-		p.crew.loop.Add(key.key)
+		word := "fails"
+		if ok {
+			word = "succeeds"
+		}
+		p.crew.loop.AddSaying(key.key, fmt.Sprintf("the %s probe of container %s %s", key.kind, c.Name, word))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/millrace/millrace/cause"
 	"github.com/millrace/millrace/loop"
 	"github.com/millrace/millrace/queue"
 )
@@ -39,6 +40,7 @@ type Reporter struct {
 }
 
 type report struct {
+	why      cause.Cause
 	pod      *corev1.Pod
 	status   *corev1.PodStatus
 	finished bool
@@ -63,11 +65,21 @@ func NewReporter(o ReporterOptions) *Reporter {
 // Run writes statuses until ctx ends.
 func (r *Reporter) Run(ctx context.Context) error { return r.loop.Run(ctx) }
 
-// Report takes a status and does not block. An older status of the same pod that still waits is dropped.
-func (r *Reporter) Report(pod *corev1.Pod, status *corev1.PodStatus, finished bool) {
+// whyOf returns the cause of a status.
+func whyOf(ctx context.Context, pod *corev1.Pod) cause.Cause {
+	why, _ := cause.From(ctx)
+	why.Loop = "kubelet"
+	if pod.Spec.NodeName != "" {
+		why.Loop += " of " + pod.Spec.NodeName
+	}
+	return why
+}
+
+// Report takes a status and does not block. The context says what has caused it. An older status of the same pod that still waits is dropped.
+func (r *Reporter) Report(ctx context.Context, pod *corev1.Pod, status *corev1.PodStatus, finished bool) {
 	key := loop.Key{Namespace: pod.Namespace, Name: pod.Name}
 	r.mu.Lock()
-	r.pending[key] = report{pod, status, finished}
+	r.pending[key] = report{whyOf(ctx, pod), pod, status, finished}
 	r.mu.Unlock()
 	r.loop.Add(key)
 }
@@ -82,7 +94,7 @@ func (r *Reporter) sync(ctx context.Context, key Key) (loop.Result, error) {
 	if r.As != nil {
 		ctx = r.As(ctx, next.pod.Spec.NodeName)
 	}
-	if err := r.write(ctx, key, next); err != nil {
+	if err := r.write(cause.With(ctx, next.why), key, next); err != nil {
 		return loop.Result{}, err
 	}
 	r.mu.Lock()

@@ -34,7 +34,7 @@ func TestAPodIsDeletedInSpiteOfConflicts(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- r.Run(ctx) }()
-		r.Report(pod, &corev1.PodStatus{Phase: corev1.PodFailed}, true)
+		r.Report(t.Context(), pod, &corev1.PodStatus{Phase: corev1.PodFailed}, true)
 		time.Sleep(time.Minute)
 		if _, err := kube.CoreV1().Pods("default").Get(t.Context(), "subject", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("after %d refusals the pod is still there: %v", refused, err)

@@ -128,7 +128,7 @@ func (t *syncTask) enforce(ctx context.Context, z *sizing) bool {
 		case !z.reported:
 			z.reported = true
 			t.event(corev1.EventTypeNormal, "ResizeStarted", "Pod resize started: %s", t.sizesText())
-			t.reportStatus() // so that the status shows that the resize has begun
+			t.reportStatus(ctx) // so that the status shows that the resize has begun
 		}
 		switch {
 		case run.State != container.Running:

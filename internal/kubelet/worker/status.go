@@ -2,6 +2,7 @@ package worker
 
 import (
 	"cmp"
+	"context"
 	"reflect"
 	"slices"
 	"time"
@@ -19,7 +20,7 @@ import (
 type describer struct{ *known }
 
 // reportStatus reports the status if it has changed, or if the pod's end is still to be reported.
-func (t *syncTask) reportStatus() {
+func (t *syncTask) reportStatus(ctx context.Context) {
 	before := t.reported()
 	status := describer{&t.known}.status(before)
 	ended := t.record.ended && !t.state.Runs()
@@ -38,7 +39,7 @@ func (t *syncTask) reportStatus() {
 		t.record.last.Store(status)
 	}
 	t.record.endReported = ended && t.pod.DeletionTimestamp != nil
-	t.crew.Report(t.pod, status, ended)
+	t.crew.Report(ctx, t.pod, status, ended)
 }
 
 // statusOverwritten reports whether the API shows another status than the one reported, although the pod was written

@@ -54,7 +54,7 @@ func (t *syncTask) run(ctx context.Context) error {
 		return failed
 	}
 	t.startProbes()
-	t.reportStatus()
+	t.reportStatus(ctx)
 	return err
 }
 

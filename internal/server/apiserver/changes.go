@@ -24,6 +24,7 @@ type Cause struct {
 	// Changes are those that the program has seen before it acted: all of them, or the first and the last of Count.
 	Changes  []Origin `json:"changes,omitempty"`
 	Count    int      `json:"count,omitempty"`
+	Told     string   `json:"told,omitempty"`
 	Timer    bool     `json:"timer,omitempty"`
 	Retry    bool     `json:"retry,omitempty"`
 	Resync   bool     `json:"resync,omitempty"`
@@ -129,7 +130,7 @@ func (r *changeReader) object(v *registry.Version) (json.RawMessage, error) {
 // cause converts what is said of why a change was made.
 func (r *changeReader) cause(why *cause.Cause) *Cause {
 	out := &Cause{
-		Loop: why.Loop, Key: why.Key, Count: why.Count,
+		Loop: why.Loop, Key: why.Key, Count: why.Count, Told: why.Told,
 		Timer: why.Timer, Retry: why.Retry, Resync: why.Resync, Decision: why.Decision,
 	}
 	for _, change := range why.Changes {

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,14 +40,14 @@ const (
 	scannedAtOnce = 1000
 )
 
-// sendEffects answers with what the newest change of an object has set off, or the newest one up to the revision that
-// the request names by "at".
+// sendEffects answers with what the newest change of an object has set off that no other has caused, or the newest one
+// up to the revision that the request names by "at".
 func (c *call) sendEffects() error {
 	t, err := c.newTracer()
 	if err != nil {
 		return err
 	}
-	root, err := t.newest()
+	root, err := t.begun()
 	if err != nil {
 		return err
 	}
@@ -57,6 +58,30 @@ func (c *call) sendEffects() error {
 		return err
 	}
 	return c.sendPlain(f.list)
+}
+
+// mostVersions is how many versions of an object are looked at for one that somebody made by himself.
+const mostVersions = 200
+
+// begun returns the newest change of the object that no loop has made because of another, or if there is none the newest
+// one.
+func (t *tracer) begun() (*registry.Version, error) {
+	newest, err := t.newest()
+	if err != nil {
+		return nil, err
+	}
+	all, err := t.storage.History(t.Within, registry.HistoryQuery{
+		Namespace: t.t.Namespace, Name: t.t.Name, Before: newest.Revision + 1, Limit: mostVersions,
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range slices.Backward(all) {
+		if note.Read(all[i].Note).Cause == "" {
+			return &all[i], nil
+		}
+	}
+	return newest, nil
 }
 
 // follower finds what a change has set off.

@@ -159,6 +159,8 @@ func (t *tracer) causeOf(v *registry.Version) (*registry.Version, string) {
 // endOf says in words why work was done that no change has caused.
 func endOf(why *cause.Cause) string {
 	switch {
+	case why.Told != "":
+		return why.Told
 	case why.Timer:
 		return "a time had come"
 	case why.Retry:

@@ -156,6 +156,7 @@ type printer struct {
 	out     io.Writer
 	colored bool
 	before  json.RawMessage // the version before the next one
+	most    int             // how many differences are shown; zero: all
 }
 
 // print prints versions and returns the revision of the last.
@@ -228,10 +229,18 @@ func (p *printer) differences(before, now json.RawMessage) error {
 	if p.output != "wide" {
 		old, new = essential(old), essential(new)
 	}
-	for _, d := range differences(old, new) {
+	all := differences(old, new)
+	shown := all
+	if p.most > 0 && p.output != "wide" {
+		shown = all[:min(p.most, len(all))]
+	}
+	for _, d := range shown {
 		if err := p.line("    "+p.paint(colorOf(d), printable(d.String())), nil); err != nil {
 			return err
 		}
+	}
+	if more := len(all) - len(shown); more > 0 {
+		return p.line(fmt.Sprintf("    … and %d more fields (-o wide shows them)", more), nil)
 	}
 	return nil
 }

@@ -154,15 +154,20 @@ func (p *printer) hop(h, before *apiserver.Hop) error {
 		return err
 	}
 	if h.Cause != nil && h.Cause.Decision != "" {
-		if err := p.line("      "+printable(h.Cause.Decision), nil); err != nil {
+		if err := p.line("    "+printable(h.Cause.Decision), nil); err != nil {
 			return err
 		}
 	}
 	if h.Type != "MODIFIED" || h.Previous == nil || h.Object == nil {
 		return nil
 	}
-	return p.differences(h.Previous, h.Object)
+	few := *p
+	few.most = mostFields
+	return few.differences(h.Previous, h.Object)
 }
+
+// mostFields is how many changed fields of a step are shown.
+const mostFields = 4
 
 // delay writes a time between two steps.
 func delay(d time.Duration) string {

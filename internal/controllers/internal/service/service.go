@@ -133,8 +133,8 @@ func Changed(before, after *podview.Pod) bool {
 
 // Watch wakes a loop with the Services that a change of a pod concerns. The more endpoints a Service has, the longer it
 // waits for more changes.
-func Watch(l *loop.Loop, services *informer.Shared[*corev1.Service], pods *informer.Shared[*podview.Pod], pace *Pace) loop.Watch {
-	return loop.Changes(pods, func(before, after *podview.Pod) []loop.Key {
+func Watch(services *informer.Shared[*corev1.Service], pods *informer.Shared[*podview.Pod], pace *Pace) loop.Watch {
+	return loop.Changes(pods, func(before, after *podview.Pod) (keys []loop.Key) {
 		if !Changed(before, after) {
 			return nil
 		}
@@ -144,12 +144,11 @@ func Watch(l *loop.Loop, services *informer.Shared[*corev1.Service], pods *infor
 		}
 		for s := range services.ListNamespace(pod.Namespace) {
 			if after != nil && Matches(s, after.Labels) || before != nil && Matches(s, before.Labels) {
-				key := informer.KeyOf(s)
-				l.AddAfter(key, pace.of(key))
+				keys = append(keys, informer.KeyOf(s))
 			}
 		}
-		return nil
-	})
+		return keys
+	}).Paced(pace.of)
 }
 
 // Pace remembers how many endpoints Services have. The cost of a sync is proportional to that, so large Services are
