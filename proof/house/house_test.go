@@ -46,8 +46,8 @@ var arrows = map[string][]string{
 	"server/aggregation": {"server/services", "server/apiserver", "server/auth", "server/follow", "server/registry", "server/resource", "server/store", "server/watchcache", "internal"},
 	"server/past":        {"server/apiserver", "server/auth", "server/custom", "server/openapi", "server/registry", "server/resource", "server/store", "server/watchcache", "server/webhook"},
 	"server/page":        {"server/auth"},
-	"server/cause":       {"server/resource"},
-	"server/apiserver":   {"server/audit", "server/auth", "server/cause", "server/fairness", "server/registry", "server/resource", "server/store", "server/watchcache", "server/wire", "internal"},
+	"server/note":        {"server/resource"},
+	"server/apiserver":   {"cause", "server/audit", "server/auth", "server/fairness", "server/note", "server/registry", "server/resource", "server/store", "server/watchcache", "server/wire", "internal"},
 	"server/admission":   {"demand", "server/webhook", "server/auth", "server/follow", "server/registry", "server/resource", "server/store", "server/watchcache", "internal"},
 	"server/fairness":    {"server/auth", "server/follow", "server/registry", "server/resource"},
 	"server/datadir":     {"server/registry", "server/resource", "server/store", "internal"},
@@ -71,18 +71,19 @@ var arrows = map[string][]string{
 	"server/pki":         {"internal"},
 
 	// The programs that use the API work with any Kubernetes and do not import the server.
-	"controllers": {"demand", "loop", "informer", "queue", "internal"},
-	"scheduler":   {"demand", "loop", "informer", "queue", "internal"},
-	"kubelet":     {"demand", "loop", "informer", "queue", "internal"},
+	"controllers": {"demand", "loop", "informer", "queue", "cause", "internal"},
+	"scheduler":   {"demand", "loop", "informer", "queue", "cause", "internal"},
+	"kubelet":     {"demand", "loop", "informer", "queue", "cause", "internal"},
 
 	"network": {"loop", "informer", "queue", "internal"},
 
 	"metricsapi": {},
 
 	// The libraries.
-	"loop":     {"informer", "queue", "internal"},
-	"informer": {"watch", "internal"},
-	"queue":    {},
+	"loop":     {"informer", "queue", "cause", "internal"},
+	"informer": {"watch", "cause", "internal"},
+	"queue":    {"cause"},
+	"cause":    {},
 	"watch":    {},
 	"internal": {"demand"},
 	"demand":   {}, // the resource requests of pods, computed in one place for all of the above
