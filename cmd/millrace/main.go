@@ -65,7 +65,8 @@ func root() *cobra.Command {
 	c.Flags().BoolVar(&version, "version", false, "print the version and end")
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return fmt.Errorf("%w: see %s --help", err, c.CommandPath()) })
 	c.AddCommand(up.Command(), apiserver.Command(), controllers.Command(), scheduler.Command(), kubelet.Command(), network.DNSCommand(), network.ProxyCommand(), network.Command(),
-		faults.Command(), token.Command(), kubeconfig.Command(), pagelink.Command(), data.Command(), history.Command(), history.AtCommand(), history.UndoCommand(), history.WhyCommand(), history.EffectsCommand(),
+		faults.Command(), token.Command(), kubeconfig.Command(), pagelink.Command(), data.Command(),
+		history.Command(), history.AtCommand(), history.UndoCommand(), history.WhyCommand(), history.EffectsCommand(),
 		backup.Command(), backup.RestoreCommand(), backup.VerifyCommand(), assets.Command(), build.Command(), manual.Command())
 	return c
 }
