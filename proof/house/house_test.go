@@ -98,6 +98,7 @@ var arrows = map[string][]string{
 	"examples":     {"loop", "informer", "public scheduler"},
 	"faults":       {},
 	"bench":        {"server/pki", "server/store"},
+	"release":      {},
 }
 
 // pkg is one package of the module.

@@ -49,26 +49,27 @@ func read(b *debug.BuildInfo) Info {
 		Version: version, Commit: commit, Date: date,
 		Kubernetes: kubernetes.Major + "." + kubernetes.Minor, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}
-	if i.Version != "" {
-		return i
-	}
 	settings := map[string]string{}
 	for _, s := range b.Settings {
 		settings[s.Key] = s.Value
 	}
-	i.Version, i.Commit, i.Date = next, settings["vcs.revision"], settings["vcs.time"]
-	i.Modified = settings["vcs.modified"] == "true"
-	if pseudo := pseudoVersion.FindStringSubmatch(b.Main.Version); pseudo != nil {
-		i.Date, i.Commit = cmp.Or(i.Date, timestamp(pseudo[1])), cmp.Or(i.Commit, pseudo[2])
-	} else if tag, _, _ := strings.Cut(b.Main.Version, "+"); strings.HasPrefix(tag, "v") {
-		i.Version = tag[1:]
+	number, revision, when := next, "", ""
+	tag, _, _ := strings.Cut(b.Main.Version, "+") // +dirty
+	if pseudo := pseudoVersion.FindStringSubmatch(tag); pseudo != nil {
+		when, revision = timestamp(pseudo[1]), pseudo[2]
+	} else if strings.HasPrefix(tag, "v") {
+		number = tag[1:]
 	}
+	i.Version = cmp.Or(version, number)
+	i.Commit = cmp.Or(commit, settings["vcs.revision"], revision)
+	i.Date = cmp.Or(date, settings["vcs.time"], when)
+	i.Modified = commit == "" && settings["vcs.modified"] == "true"
 	return i
 }
 
 // pseudoVersion matches the version that the Go command makes for a commit without a tag: it ends with the time and the
 // beginning of the commit.
-var pseudoVersion = regexp.MustCompile(`[-.](\d{14})-([0-9a-f]{12})(\+|$)`)
+var pseudoVersion = regexp.MustCompile(`[-.](\d{14})-([0-9a-f]{12})$`)
 
 // timestamp returns the time of a pseudo-version in the form of RFC 3339.
 func timestamp(t string) string {
