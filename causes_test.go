@@ -28,7 +28,7 @@ func withCauses(t *testing.T, data string) *millrace.Cluster {
 // question sends a question about changes.
 func question(t *testing.T, kube kubernetes.Interface, path string, into any) {
 	t.Helper()
-	b, err := kube.CoreV1().RESTClient().Get().AbsPath(path).Do(t.Context()).Raw()
+	b, err := kube.CoreV1().RESTClient().Get().RequestURI(path).Do(t.Context()).Raw()
 	if err != nil {
 		t.Fatalf("%s: %v: %s", path, err, b)
 	}

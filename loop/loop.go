@@ -87,7 +87,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		}
 	}
 	for _, key := range l.Start {
-		l.Add(key)
+		l.AddSaying(key, "the loop has begun")
 	}
 	l.log().InfoContext(ctx, "loop runs", "loop", l.Name)
 	_ = l.keys().Run(ctx, workers, l.sync) // the error is the cause of ctx, which is no failure

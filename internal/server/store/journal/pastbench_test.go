@@ -75,6 +75,18 @@ func measurePast(b *testing.B, history History) {
 			b.Fatal(len(all), err)
 		}
 	})
+	timed("ms/why", func(rev store.Revision) { // six steps back: a change, and the version before it
+		for range 6 {
+			next, err := s.Next(b.Context(), rev-1, 1)
+			if err != nil || len(next) != 1 || next[0].Revision != rev {
+				b.Fatal(len(next), err)
+			}
+			if _, err := s.Changes(b.Context(), store.ChangeQuery{Key: next[0].Key, Until: rev - 1, Limit: 1}); err != nil {
+				b.Fatal(err)
+			}
+			rev -= 1000
+		}
+	})
 	if err := s.Close(); err != nil {
 		b.Fatal(err)
 	}

@@ -332,8 +332,11 @@ func (s *Store) findChanges(q store.ChangeQuery) (found []pastEntry, err error) 
 		}
 	}
 	for _, a := range slices.Backward(archives) {
-		if q.Limit > 0 && len(found) >= q.Limit {
+		if q.Limit > 0 && len(found) >= q.Limit || a.last <= q.After {
 			break
+		}
+		if q.Until > 0 && a.first() > q.Until {
+			continue
 		}
 		err := a.find(c, q.Key, func(key string, changes []indexed) {
 			for _, one := range changes {
