@@ -20,8 +20,8 @@ import (
 
 // saysNothing are changes by our own programs for which nothing is said, and why that is right.
 var saysNothing = []string{
-	"leases.coordination.k8s.io", // a heartbeat: that time passes is its cause
-	"events",                     // made beside the work, and written later
+	"leases.coordination.k8s.io",    // a heartbeat: that time passes is its cause
+	"events",                        // made beside the work, and written later
 	"nodes ADDED", "nodes MODIFIED", // a node says of itself that it is there
 }
 
