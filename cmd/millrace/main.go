@@ -66,7 +66,7 @@ func root() *cobra.Command {
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return fmt.Errorf("%w: see %s --help", err, c.CommandPath()) })
 	c.AddCommand(up.Command(), apiserver.Command(), controllers.Command(), scheduler.Command(), kubelet.Command(), network.DNSCommand(), network.ProxyCommand(), network.Command(),
 		faults.Command(), token.Command(), kubeconfig.Command(), pagelink.Command(), data.Command(),
-		history.Command(), history.AtCommand(), history.UndoCommand(), history.WhyCommand(), history.EffectsCommand(),
+		history.Command(), history.AtCommand(), history.UndoCommand(), history.WhyCommand(), history.EffectsCommand(), history.FightsCommand(),
 		backup.Command(), backup.RestoreCommand(), backup.VerifyCommand(), assets.Command(), build.Command(), manual.Command())
 	return c
 }

@@ -59,6 +59,7 @@ func connect(f *genericclioptions.ConfigFlags) (*rest.RESTClient, error) {
 	if err != nil {
 		return nil, err
 	}
+	config.QPS = -1 // the server knows whose turn it is
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	config.GroupVersion, config.APIPath = &schema.GroupVersion{Version: "v1"}, "/"
 	return rest.RESTClientFor(config)

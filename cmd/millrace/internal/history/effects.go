@@ -1,13 +1,18 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/millrace/millrace/cmd/millrace/internal/flags"
 	"github.com/millrace/millrace/internal/server/apiserver"
@@ -62,7 +67,52 @@ func (t *target) effects(ctx context.Context, query url.Values, p *printer) erro
 	if err := t.get(ctx, "/effects"+t.path, query, &list); err != nil {
 		return err
 	}
-	return p.tree(&list)
+	if err := p.tree(&list); err != nil {
+		return err
+	}
+	return t.waiting(ctx, &list, p)
+}
+
+// mostWaiting is how many pods that wait are looked for.
+const mostWaiting = 50
+
+// waiting prints which of the pods that a change has set off still wait, and for what.
+func (t *target) waiting(ctx context.Context, list *apiserver.EffectList, p *printer) error {
+	looked := 0
+	for i := range list.Items {
+		e := &list.Items[i]
+		if e.Resource != "pods" || e.Type != "ADDED" || looked == mostWaiting {
+			continue
+		}
+		looked++
+		var pod corev1.Pod
+		err := t.get(ctx, path.Join("/api/v1/namespaces", e.Namespace, "pods", e.Name), nil, &pod)
+		if apierrors.IsNotFound(err) || err == nil && pod.Status.Phase != corev1.PodPending {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := p.line(fmt.Sprintf("%s waits: %s", printable(named(&e.Change)), printable(reasonOf(&pod))), nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reasonOf says what a pod waits for.
+func reasonOf(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status != corev1.ConditionTrue {
+			return cmp.Or(c.Message, c.Reason)
+		}
+	}
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if w := c.State.Waiting; w != nil {
+			return strings.TrimSpace("container " + c.Name + ": " + w.Reason + " " + w.Message)
+		}
+	}
+	return "its node has not told of it yet"
 }
 
 // tree prints changes below those that caused them.

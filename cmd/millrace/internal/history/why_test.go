@@ -128,3 +128,26 @@ func (f *firstWords) Write(b []byte) (int, error) {
 	}
 	return len(b), nil
 }
+
+func TestWritersThatUndoEachOtherAreFound(t *testing.T) {
+	w := newWorld(t)
+	last := w.set("settings", "1")
+	for range 2 {
+		last = w.follows("settings", "2", "settings", last)
+		last = w.set("settings", "1")
+	}
+	for i := range 6 { // one writer who changes his mind is no fight
+		w.set("alone", []string{"1", "2"}[i%2])
+	}
+	out := w.must(FightsCommand(), "")
+	inOrder(t, out, "configmaps/settings in default  data.key", `copier sets it to "2", admin with writer to "1": 5 times`)
+	if strings.Contains(out, "alone") {
+		t.Errorf("a fight of one:\n%s", out)
+	}
+	if out := w.must(FightsCommand(), "", "--within", "1ns"); !strings.Contains(out, "No two writers") {
+		t.Errorf("in the last nanosecond:\n%s", out)
+	}
+	if out, err := w.run(FightsCommand(), "", "--limit", "0"); err == nil {
+		t.Errorf("no limit: %s", out)
+	}
+}
