@@ -40,7 +40,7 @@ func (d *Documents) assemble(f form, foreign []Foreign) (text []byte, hash strin
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	faces := d.facesOf(everything)
-	of := d.document(faces, foreign)
+	of := d.document(faces, plainPaths(faces), foreign)
 	builtin := slices.DeleteFunc(slices.Clone(faces), func(f *resource.Face) bool { return f.Of.Custom })
 	a := d.whole[f]
 	if a == nil || !slices.Equal(a.builtin, builtin) {

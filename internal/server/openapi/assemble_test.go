@@ -50,7 +50,7 @@ func TestADocumentOfPiecesIsTheWholeDocument(t *testing.T) {
 				t.Fatalf("%s: %v", what, err)
 			}
 			var want bytes.Buffer
-			if err := d.document(d.facesOf(everything), foreign).write(f.writer(&want)); err != nil {
+			if err := d.document(d.facesOf(everything), plainPaths(d.facesOf(everything)), foreign).write(f.writer(&want)); err != nil {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(got, want.Bytes()) {

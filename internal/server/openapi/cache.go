@@ -50,6 +50,7 @@ type Documents struct {
 // entry is what is known of one document of version 3. Without text it is a hash.
 type entry struct {
 	faces []*resource.Face
+	plain []plainPath
 	hash  string
 	text  map[form][]byte // compressed
 	used  time.Time
@@ -99,9 +100,14 @@ func documentOf(f *resource.Face) string { return groupPath(f.GroupVersion())[1:
 func (d *Documents) list() (map[string]string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	out := map[string]string{}
-	for _, f := range d.facesOf(everything) {
-		id := documentOf(f)
+	faces, out, names := d.facesOf(everything), map[string]string{}, []string{}
+	for _, f := range faces {
+		names = append(names, documentOf(f))
+	}
+	for _, p := range plainPaths(faces) {
+		names = append(names, p.document())
+	}
+	for _, id := range names {
 		if _, done := out[id]; done {
 			continue
 		}
@@ -134,7 +140,7 @@ func (d *Documents) text(id string, f form) (text []byte, hash string, ok bool, 
 		return text, e.hash, true, nil
 	}
 	var buffer bytes.Buffer
-	if err := d.compressLocked(d.document(e.faces, nil), f, &buffer); err != nil {
+	if err := d.compressLocked(d.document(e.faces, e.plain, nil), f, &buffer); err != nil {
 		return nil, "", false, err
 	}
 	text = bytes.Clone(buffer.Bytes())
@@ -148,16 +154,20 @@ func (d *Documents) text(id string, f form) (text []byte, hash string, ok bool, 
 // entryLocked finds or makes what is known of a document; nil if there is none of that name.
 func (d *Documents) entryLocked(id string) (*entry, error) {
 	faces := d.facesOf(id)
+	var plain []plainPath
 	if len(faces) == 0 {
+		plain = d.plainOf(id)
+	}
+	if len(faces) == 0 && len(plain) == 0 {
 		delete(d.entries, id)
 		return nil, nil
 	}
 	if e := d.entries[id]; e != nil && slices.Equal(e.faces, faces) {
 		return e, nil
 	}
-	e := &entry{faces: faces, text: map[form][]byte{}}
+	e := &entry{faces: faces, plain: plain, text: map[form][]byte{}}
 	hash := sha512.New()
-	if err := d.document(faces, nil).write(form{}.writer(hash)); err != nil {
+	if err := d.document(faces, plain, nil).write(form{}.writer(hash)); err != nil {
 		return nil, fmt.Errorf("describe %s: %w", id, err)
 	}
 	e.hash = fmt.Sprintf("%X", hash.Sum(nil))
@@ -167,8 +177,14 @@ func (d *Documents) entryLocked(id string) (*entry, error) {
 	return e, nil
 }
 
-func (d *Documents) document(faces []*resource.Face, foreign []Foreign) *document {
-	return &document{faces: faces, version: d.o.Version, own: d.o.Schema, foreign: foreign}
+// plainOf returns the path that a document consists of, if it is not one of kinds.
+func (d *Documents) plainOf(id string) []plainPath {
+	all := plainPaths(d.facesOf(everything))
+	return slices.DeleteFunc(all, func(p plainPath) bool { return p.document() != id })
+}
+
+func (d *Documents) document(faces []*resource.Face, plain []plainPath, foreign []Foreign) *document {
+	return &document{faces: faces, plain: plain, version: d.o.Version, own: d.o.Schema, foreign: foreign}
 }
 
 func (d *Documents) compressLocked(of *document, f form, to io.Writer) error {

@@ -19,6 +19,7 @@ import (
 // document is what one document describes: the kinds of one group version, or all.
 type document struct {
 	faces   []*resource.Face
+	plain   []plainPath
 	version string
 	// own returns the schemas of kinds that have their own.
 	own func(*resource.Face) *Schema
@@ -68,6 +69,11 @@ func (d *document) sections(version2 bool) []section {
 	out := []section{{key: sectionKey{part: "paths"}, write: func(w writer) error {
 		if err := w.begin(d.version); err != nil {
 			return err
+		}
+		for i := range d.plain {
+			if err := w.path(&d.plain[i].Path); err != nil {
+				return err
+			}
 		}
 		return d.writePaths(w, roots, builtin...)
 	}}}
@@ -127,6 +133,9 @@ func (d *document) pathsOf(f *resource.Face, root bool) []Path {
 // paths are the names of all paths.
 func (d *document) paths(roots map[*resource.Face]bool) map[string]bool {
 	all := map[string]bool{}
+	for i := range d.plain {
+		all[d.plain[i].Path.Path] = true
+	}
 	for _, f := range d.faces {
 		for _, p := range d.pathsOf(f, roots[f]) {
 			all[p.Path] = true
@@ -203,14 +212,24 @@ func (s *schemas) write(w writer, of *resource.Face) error {
 	return nil
 }
 
+// usedByKinds are the types that the paths of every kind use.
+var usedByKinds = []reflect.Type{
+	reflect.TypeFor[metav1.Patch](), reflect.TypeFor[metav1.Status](), reflect.TypeFor[metav1.DeleteOptions](),
+	reflect.TypeFor[metav1.WatchEvent](), reflect.TypeFor[metav1.APIResourceList](),
+}
+
 func (d *document) schemas(version2 bool) *schemas {
 	s := &schemas{found: map[string]reflect.Type{}, own: map[string]func() *Schema{}, of: map[*resource.Face][]string{}}
 	s.types = sync.OnceValue(func() *types { return newTypes(d.faces) })
-	for _, t := range []reflect.Type{
-		reflect.TypeFor[metav1.Patch](), reflect.TypeFor[metav1.Status](), reflect.TypeFor[metav1.DeleteOptions](),
-		reflect.TypeFor[metav1.WatchEvent](), reflect.TypeFor[metav1.APIResourceList](),
-	} {
-		reach(s.found, t)
+	if len(d.faces) > 0 {
+		for _, t := range usedByKinds {
+			reach(s.found, t)
+		}
+	}
+	for i := range d.plain {
+		if t := d.plain[i].answer; t != nil {
+			reach(s.found, t)
+		}
 	}
 	for _, f := range d.faces {
 		d.collect(f, s, version2)

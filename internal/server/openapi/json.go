@@ -244,9 +244,27 @@ func (j *jsonText) parameters(list []Parameter, of *Operation) {
 	}
 	for i := range list {
 		j.comma()
+		if ref := shared()[list[i]]; j.v2 && ref != "" {
+			j.open('{')
+			j.text("$ref", sharedPrefix+ref)
+			j.close('}')
+			continue
+		}
 		j.parameter(&list[i])
 	}
 	j.close(']')
+}
+
+// shared writes the parameters to which paths refer.
+func (j *jsonText) shared() {
+	j.key("parameters")
+	j.open('{')
+	names := shared()
+	for _, p := range inOrder() {
+		j.key(names[p])
+		j.parameter(&p)
+	}
+	j.close('}')
 }
 
 func (j *jsonText) parameter(p *Parameter) {

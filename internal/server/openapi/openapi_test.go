@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"regexp"
 	"testing"
 
 	v2 "github.com/google/gnostic-models/openapiv2"
@@ -31,7 +32,11 @@ func documents(t testing.TB) *Documents {
 func written(t testing.TB, d *Documents, id string, f form) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := (&document{faces: d.facesOf(id), version: "v1.37.0", own: d.o.Schema}).write(f.writer(&b)); err != nil {
+	plain := d.plainOf(id)
+	if id == everything {
+		plain = plainPaths(d.facesOf(id))
+	}
+	if err := d.document(d.facesOf(id), plain, nil).write(f.writer(&b)); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -41,7 +46,7 @@ func written(t testing.TB, d *Documents, id string, f form) []byte {
 func TestBothFormsOfVersion3HaveTheSameContent(t *testing.T) {
 	d := documents(t)
 	// Parsing is slow: the largest group is tested in version 2 only.
-	for _, id := range []string{"apis/apps/v1", "apis/autoscaling/v2", "apis/events.k8s.io/v1"} {
+	for _, id := range []string{"apis/apps/v1", "apis/autoscaling/v2", "apis/events.k8s.io/v1", "api", "apis", "apis/apps", "version", "openid/v1/jwks"} {
 		t.Run(id, func(t *testing.T) {
 			want, err := v3.ParseDocument(written(t, d, id, form{}))
 			if err != nil {
@@ -119,6 +124,74 @@ func plainYAML(t *testing.T, m protoreflect.Message) {
 	})
 }
 
+func TestThereAreDocumentsOfDiscoveryAndOfTheServer(t *testing.T) {
+	d := documents(t)
+	there, err := d.list()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{
+		".well-known/openid-configuration", "api", "api/v1", "apis", "apis/apps", "apis/apps/v1", "apis/rbac.authorization.k8s.io",
+		"openid/v1/jwks", "version",
+	} {
+		if there[id] == "" {
+			t.Errorf("the index lacks %s", id)
+		}
+		if _, _, found, err := d.find(id, form{}, nil); !found || err != nil {
+			t.Errorf("%s: found %v, %v", id, found, err)
+		}
+	}
+	if _, _, found, _ := d.find("apis/nothing.example.com", form{}, nil); found {
+		t.Error("a group that is not there has a document")
+	}
+}
+
+// The groups of custom kinds have no document of their own, as in Kubernetes: only their versions have.
+func TestCustomGroupsAreDescribedByVersionOnly(t *testing.T) {
+	d := documents(t)
+	k := custom("foo", 1)
+	if err := d.o.Catalogue.Exchange(k.GroupResource(), k); err != nil {
+		t.Fatal(err)
+	}
+	there, err := d.list()
+	if err != nil || there["apis/foo.example.com/v1"] == "" || there["apis/foo.example.com"] != "" {
+		t.Errorf("the index has %q and %q: %v", there["apis/foo.example.com/v1"], there["apis/foo.example.com"], err)
+	}
+}
+
+// Kubernetes' document has some 2.4 MB. A parameter of a kilobyte that each path repeats makes ours half again as large.
+func TestPathsReferToTheParametersThatTheyShare(t *testing.T) {
+	var got struct {
+		Paths      map[string]json.RawMessage
+		Parameters map[string]struct{ Name string }
+	}
+	text := written(t, documents(t), everything, form{v2: true})
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]bool{}
+	for path, item := range got.Paths {
+		for _, match := range regexp.MustCompile(`"#/parameters/([^"]*)"`).FindAllSubmatch(item, -1) {
+			used[string(match[1])] = true
+			if got.Parameters[string(match[1])].Name == "" {
+				t.Errorf("%s refers to %s, which is not there", path, match[1])
+			}
+		}
+		if bytes.Contains(item, []byte(`"name":"continue"`)) {
+			t.Errorf("%s repeats a parameter", path)
+		}
+	}
+	for name := range got.Parameters {
+		if !used[name] {
+			t.Errorf("nothing refers to %s", name)
+		}
+	}
+	patch := got.Paths["/api/v1/namespaces/{namespace}/configmaps/{name}"]
+	if !bytes.Contains(patch, []byte(`"name":"dryRun"`)) || !bytes.Contains(patch, []byte(`"name":"fieldValidation"`)) {
+		t.Error("dryRun and fieldValidation are not where clients look for them")
+	}
+}
+
 func TestJSONIsValid(t *testing.T) {
 	d := documents(t)
 	for _, c := range []struct {
@@ -158,7 +231,7 @@ func benchmark(b *testing.B, d *Documents, id string, f form) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if err := d.compressLocked(d.document(d.facesOf(id), nil), f, io.Discard); err != nil {
+		if err := d.compressLocked(d.document(d.facesOf(id), nil, nil), f, io.Discard); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -2,10 +2,15 @@ package openapi
 
 import (
 	"cmp"
+	"crypto/sha512"
+	"encoding/base64"
+	"maps"
 	"reflect"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace/internal/gotypes"
 )
@@ -63,6 +68,35 @@ var (
 
 func objectName(kind string) Parameter {
 	return Parameter{Name: "name", Description: "name of the " + kind, Type: "string", InPath: true}
+}
+
+// shared are the parameters that version 2 describes once, and to which its paths refer. Clients find out by dryRun and
+// fieldValidation what a server can do, and not all of them follow references, so these two are where they belong.
+var shared = sync.OnceValue(func() map[Parameter]string {
+	lists := [][]Parameter{
+		{pretty, namespace, rest}, query[metav1.ListOptions](), query[metav1.CreateOptions](), query[metav1.UpdateOptions](),
+		query[metav1.PatchOptions](), query[metav1.DeleteOptions](), query[corev1.PodLogOptions](),
+	}
+	for _, t := range connections {
+		lists = append(lists, queryOf(t))
+	}
+	names := map[Parameter]string{}
+	for _, p := range slices.Concat(lists...) {
+		if p.Name == "dryRun" || p.Name == "fieldValidation" {
+			continue
+		}
+		hash := sha512.Sum512([]byte(p.place() + p.Type + p.Description))
+		names[p] = p.Name + "-" + base64.RawURLEncoding.EncodeToString(hash[:6])
+	}
+	return names
+})
+
+const sharedPrefix = "#/parameters/"
+
+// inOrder are the shared parameters, sorted by their names in the document.
+func inOrder() []Parameter {
+	names := shared()
+	return slices.SortedFunc(maps.Keys(names), func(a, b Parameter) int { return cmp.Compare(names[a], names[b]) })
 }
 
 // connections are the option types of streaming subresources, by the kind that discovery shows.

@@ -87,15 +87,33 @@ func operation2(o *Operation) *v2.Operation {
 
 func parameters2(list []Parameter) (out []*v2.ParametersItem) {
 	for _, p := range list {
-		plain := &v2.NonBodyParameter{Oneof: &v2.NonBodyParameter_QueryParameterSubSchema{QueryParameterSubSchema: &v2.QueryParameterSubSchema{
-			Name: p.Name, In: "query", Description: p.Description, Type: p.Type, UniqueItems: true}}}
-		if p.InPath {
-			plain.Oneof = &v2.NonBodyParameter_PathParameterSubSchema{PathParameterSubSchema: &v2.PathParameterSubSchema{
-				Name: p.Name, In: "path", Description: p.Description, Type: p.Type, UniqueItems: true, Required: true}}
+		if ref := shared()[p]; ref != "" {
+			out = append(out, &v2.ParametersItem{Oneof: &v2.ParametersItem_JsonReference{JsonReference: &v2.JsonReference{XRef: sharedPrefix + ref}}})
+			continue
 		}
-		out = append(out, parameter2(&v2.Parameter{Oneof: &v2.Parameter_NonBodyParameter{NonBodyParameter: plain}}))
+		out = append(out, parameter2(plain2(p)))
 	}
 	return out
+}
+
+// shared2 are the parameters to which paths refer.
+func shared2() *v2.ParameterDefinitions {
+	names, out := shared(), &v2.ParameterDefinitions{}
+	for _, p := range inOrder() {
+		out.AdditionalProperties = append(out.AdditionalProperties, &v2.NamedParameter{Name: names[p], Value: plain2(p)})
+	}
+	return out
+}
+
+// plain2 describes a parameter that is not a body.
+func plain2(p Parameter) *v2.Parameter {
+	one := &v2.NonBodyParameter{Oneof: &v2.NonBodyParameter_QueryParameterSubSchema{QueryParameterSubSchema: &v2.QueryParameterSubSchema{
+		Name: p.Name, In: "query", Description: p.Description, Type: p.Type, UniqueItems: true}}}
+	if p.InPath {
+		one.Oneof = &v2.NonBodyParameter_PathParameterSubSchema{PathParameterSubSchema: &v2.PathParameterSubSchema{
+			Name: p.Name, In: "path", Description: p.Description, Type: p.Type, UniqueItems: true, Required: true}}
+	}
+	return &v2.Parameter{Oneof: &v2.Parameter_NonBodyParameter{NonBodyParameter: one}}
 }
 
 func parameter2(p *v2.Parameter) *v2.ParametersItem {

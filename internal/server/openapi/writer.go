@@ -118,12 +118,13 @@ var bearer = map[string]string{"type": "apiKey", "description": "Bearer Token au
 const bearerName = "BearerToken"
 
 func (w *jsonWriter) end() error {
-	if !w.schemas {
-		w.startSchemas()
-	}
 	j := &w.text
-	j.close('}')
+	if j.close('}'); !w.schemas && !j.v2 {
+		j.key("components")
+		j.open('{')
+	}
 	if j.v2 {
+		j.shared()
 		j.raw("securityDefinitions", encoded(map[string]any{bearerName: bearer}))
 		j.raw("security", json.RawMessage(`[{"`+bearerName+`":[]}]`))
 	} else {
@@ -211,6 +212,9 @@ func (w *protoWriter) foreignSchemas(all []part) error {
 
 func (w *protoWriter) end() error {
 	if w.v2 {
+		if err := w.write(&v2.Document{Parameters: shared2()}); err != nil {
+			return err
+		}
 		key := &v2.ApiKeySecurity{Type: bearer["type"], Description: bearer["description"], Name: bearer["name"], In: bearer["in"]}
 		return w.write(&v2.Document{
 			Security: []*v2.SecurityRequirement{{AdditionalProperties: []*v2.NamedStringArray{{Name: bearerName, Value: &v2.StringArray{}}}}},
