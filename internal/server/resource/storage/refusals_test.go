@@ -1,8 +1,12 @@
 package storage
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/millrace/millrace/internal/server/resource/resourcetest"
 )
@@ -13,6 +17,32 @@ func body(kind, rest string) string {
 		meta += `,"namespace":"n"`
 	}
 	return `{"apiVersion":"storage.k8s.io/v1","kind":"` + kind + `","metadata":{` + meta + `},` + rest + `}`
+}
+
+func TestTheHealthThatAnObjectHasMayChange(t *testing.T) {
+	health := func(c ...storagev1.StorageHealthCondition) *storagev1.CSINode {
+		return &storagev1.CSINode{Status: storagev1.CSINodeStatus{StorageHealth: []storagev1.StorageHealth{{Name: "d.example", HealthConditions: c}}}}
+	}
+	mode, volume := corev1.PersistentVolumeAccessMode("RW"), corev1.PersistentVolumeMode("V")
+	n := health(storagev1.StorageHealthCondition{Status: "Bad", Message: strings.Repeat("x", 1025), AccessMode: &mode, VolumeMode: &volume})
+	dropHealth(n, health())
+	want := []string{
+		`FieldValueNotSupported status.storageHealth[0].healthConditions[0].status: Unsupported value: "Bad": supported values: "StorageDegraded", "StorageUnreachable"`,
+		"FieldValueRequired status.storageHealth[0].healthConditions[0].reason: Required value",
+		"FieldValueTooLong status.storageHealth[0].healthConditions[0].message: Too long: may not be more than 1024 bytes",
+		`FieldValueNotSupported status.storageHealth[0].healthConditions[0].accessMode: Unsupported value: "RW": supported values: "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"`,
+		`FieldValueNotSupported status.storageHealth[0].healthConditions[0].volumeMode: Unsupported value: "V": supported values: "Filesystem", "Block"`,
+	}
+	if got := resourcetest.Causes(checkHealth(n)); !slices.Equal(got, want) {
+		t.Errorf("want %q\ngot %q", want, got)
+	}
+	good := health(storagev1.StorageHealthCondition{Status: storagev1.StorageDegraded, Reason: "SlowDisk"})
+	if errs := checkHealth(good); len(errs) > 0 {
+		t.Error(errs)
+	}
+	if dropHealth(good, &storagev1.CSINode{}); len(good.Status.StorageHealth) > 0 {
+		t.Error("health of storage was added, though its feature is off")
+	}
 }
 
 func TestStorageIsRefusedInTheWordsOfKubernetes(t *testing.T) {
@@ -40,6 +70,7 @@ func TestStorageIsRefusedInTheWordsOfKubernetes(t *testing.T) {
 		{Name: "node twice", Body: body("CSINode", `"spec":{"drivers":[{"name":"d","nodeID":"i"},{"name":"d","nodeID":""}]}`), Want: []string{
 			"FieldValueRequired spec.drivers[1].nodeID: Required value", `FieldValueDuplicate spec.drivers[1].name: Duplicate value: "d"`}},
 		{Name: "drivers come", Body: node, Change: `{"spec":{"drivers":[{"name":"e.example","nodeID":"i"}]}}`},
+		{Name: "no health of storage", Body: node, View: "status", Change: `{"status":{"storageHealth":[{"name":""}]}}`},
 		{Name: "attachment of nothing", Body: body("VolumeAttachment", `"spec":{"attacher":"","nodeName":"n","source":{}}`), Want: []string{
 			"FieldValueRequired spec.attacher: Required value",
 			"FieldValueRequired spec.source: Required value: must specify exactly one of inlineVolumeSpec and persistentVolumeName"}},
