@@ -46,6 +46,8 @@ type ServingOptions struct {
 	ExternalHostname string
 	// Headers are HTTP headers that the server's port sends.
 	Headers HeaderOptions
+	// Flags are those of the program with their values, which the page /flagz shows. Without them there is none.
+	Flags map[string]string
 	// BookmarkPeriod is how often a watch with bookmarks gets one: every minute by default.
 	BookmarkPeriod time.Duration
 }

@@ -143,6 +143,7 @@ func (w *Web) documents(measured *metrics.Metrics, turns *fairness.Dispatcher, l
 		return nil, err
 	}
 	maps.Copy(all, published)
+	maps.Copy(all, w.pages(time.Now()))
 	all["/metrics"] = measured.Handler()
 	if turns != nil {
 		maps.Copy(all, turns.Handlers())

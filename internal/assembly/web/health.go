@@ -34,6 +34,8 @@ var started = []string{
 	"poststarthook/crd-informer-synced",
 	"poststarthook/start-system-namespaces-controller",
 	"poststarthook/start-cluster-authentication-info-controller",
+	"poststarthook/start-kube-apiserver-identity-lease-controller",
+	"poststarthook/start-kube-apiserver-identity-lease-garbage-collector",
 	"poststarthook/storage-readiness",
 	"poststarthook/start-legacy-token-tracking-controller",
 	"poststarthook/start-service-ip-repair-controllers",

@@ -3,8 +3,10 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/netip"
+	"os"
 	"regexp"
 	"sync/atomic"
 	"time"
@@ -49,6 +51,8 @@ type Options struct {
 	// ServiceAddress is the one of the Service "kubernetes".
 	ServiceAddress netip.Addr
 	Version        version.Info
+	// Flags are shown at /flagz. Without them there is no such page.
+	Flags map[string]string
 
 	// Metrics gets the metrics of the API, and is served with all that it has.
 	Metrics *prometheus.Registry
@@ -124,7 +128,7 @@ func (w *Web) Announce(_ context.Context, l *assembly.List) error {
 	return nil
 }
 
-// keepEndpoints maintains the endpoints of the Service "kubernetes".
+// keepEndpoints maintains the endpoints of the Service "kubernetes", and the lease by which others know this server.
 func (w *Web) keepEndpoints(l *assembly.List) error {
 	if !w.address.Advertised.IsValid() {
 		return nil
@@ -135,7 +139,15 @@ func (w *Web) keepEndpoints(l *assembly.List) error {
 	if err != nil {
 		return err
 	}
-	l.Run("endpoints of the API", r.Run)
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("identity of the server: %w", err)
+	}
+	i, err := endpoints.NewIdentity(w.address.Config(), host, w.address.Advertised.String(), w.o.Logger)
+	if err != nil {
+		return err
+	}
+	l.Run("endpoints of the API", r.Run, i.Run)
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/pprof"
 	"slices"
@@ -28,6 +29,11 @@ type Check struct {
 	Do    func(context.Context) error
 	// Notes returns lines for the report that do not make the check fail; nil if there are none.
 	Notes func() []string
+}
+
+// at reports whether the check is one of /livez, /readyz or /healthz.
+func (c *Check) at(point string) bool {
+	return (point != "livez" || c.Live) && (point != "healthz" || !c.ReadyOnly)
 }
 
 // servePath answers requests that are not for a resource.
@@ -94,16 +100,22 @@ func (s *Server) sendPaths(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) paths() []string {
-	out := []string{"/api", "/api/v1", "/apis", "/healthz", "/livez", "/readyz", "/version"}
+	out := []string{"/api", "/api/v1", "/apis", "/apis/", "/healthz", "/livez", "/readyz", "/version"}
+	for _, point := range []string{"healthz", "livez", "readyz"} {
+		out = append(out, "/"+point+"/ping")
+		for i := range s.o.Checks {
+			if c := &s.o.Checks[i]; c.at(point) {
+				out = append(out, "/"+point+"/"+c.Name)
+			}
+		}
+	}
 	for _, g := range s.discovery.Groups() {
 		out = append(out, "/apis/"+g.Name)
 		for _, v := range g.Versions {
 			out = append(out, "/apis/"+v.GroupVersion)
 		}
 	}
-	for p := range s.o.Extra {
-		out = append(out, strings.TrimSuffix(p, "/"))
-	}
+	out = slices.AppendSeq(out, maps.Keys(s.o.Extra))
 	slices.Sort(out)
 	return slices.Compact(out)
 }
@@ -121,7 +133,7 @@ func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request, parts []str
 	fmt.Fprintln(&report, "[+]ping ok")
 	for _, c := range s.o.Checks {
 		switch {
-		case parts[0] == "livez" && !c.Live, parts[0] == "healthz" && c.ReadyOnly, single != "" && c.Name != single:
+		case !c.at(parts[0]), single != "" && c.Name != single:
 			continue
 		case slices.Contains(excluded, c.Name):
 			fmt.Fprintf(&report, "[+]%s excluded: ok\n", c.Name)

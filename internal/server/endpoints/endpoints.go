@@ -9,6 +9,8 @@
 //   - They name the servers that have a lease: a server that crashes is removed after 15 to 25 seconds, one that shuts
 //     down at once.
 //
+// Besides, each server has an identity lease in kube-system: see Identity.
+//
 // The last server leaves its address in the endpoints when it ends. Pods that know an address without a server try
 // again, but pods that find no address give up.
 package endpoints

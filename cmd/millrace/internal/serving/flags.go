@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	quantity "k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/millrace/millrace"
@@ -40,10 +41,12 @@ type Flags struct {
 	auditFlags                        auditFlags
 	AuthFlags                         authFlags
 	Log                               flags.Log
+	all                               *pflag.FlagSet
 }
 
 func (f *Flags) Add(c *cobra.Command) {
 	fl := c.Flags()
+	f.all = fl
 	fl.StringVar(&f.Data, "data", DefaultData(), `directory that stores the cluster; "memory" stores nothing`)
 	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "file to write the administrator's kubeconfig to (default: kubeconfig in the data directory)")
 	f.Etcd.Add(c, "default: a log in the data directory")
@@ -68,7 +71,7 @@ func (f *Flags) Options(listen, listenFlag string, log *slog.Logger) (millrace.O
 		Data: f.Data, Listen: listen, TokenFile: f.tokenFile, ServiceRange: f.ServiceRange, Hosts: f.hosts,
 		Etcd:      millrace.EtcdOptions(f.Etcd),
 		Advertise: f.advertise,
-		Serving:   millrace.ServingOptions{ClientCAFile: f.clientCA}, AllowPrivileged: f.privileged,
+		Serving:   millrace.ServingOptions{ClientCAFile: f.clientCA, Flags: f.values()}, AllowPrivileged: f.privileged,
 		Audit: f.auditFlags.audit, Encryption: f.auditFlags.encryption,
 		Page:   f.Page,
 		Logger: log,
@@ -108,6 +111,15 @@ func (f *Flags) Options(listen, listenFlag string, log *slog.Logger) (millrace.O
 	return o, flags.Files(map[string]string{
 		"etcd-certfile": f.Etcd.CertFile, "etcd-keyfile": f.Etcd.KeyFile, "etcd-cafile": f.Etcd.CAFile, "token-auth-file": f.tokenFile, "client-ca-file": f.clientCA,
 	})
+}
+
+// values are all flags of the command. Secrets are in files, never in flags.
+func (f *Flags) values() map[string]string {
+	all := map[string]string{}
+	if f.all != nil {
+		f.all.VisitAll(func(one *pflag.Flag) { all[one.Name] = one.Value.String() })
+	}
+	return all
 }
 
 // where describes where the cluster is stored.

@@ -1,0 +1,62 @@
+package web
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Pages about the server itself, for people. Kubernetes names their formats unstable, and so do we.
+const (
+	statusPage = "/statusz"
+	flagsPage  = "/flagz"
+	pageType   = "text/plain; charset=utf-8"
+	forPeople  = "Warning: this page is for people. Its format may change at any time."
+)
+
+// pages are the handlers of the pages.
+func (w *Web) pages(started time.Time) map[string]http.Handler {
+	all := map[string]http.Handler{statusPage: page(func() string { return w.status(started) })}
+	if w.o.Flags != nil {
+		all[flagsPage] = page(w.flags)
+	}
+	return all
+}
+
+func page(text func() string) http.Handler {
+	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			out.Header().Set("Allow", "GET, HEAD")
+			http.Error(out, "only GET is possible here", http.StatusMethodNotAllowed)
+			return
+		}
+		out.Header().Set("Content-Type", pageType)
+		out.Header().Set("X-Content-Type-Options", "nosniff")
+		fmt.Fprint(out, text())
+	})
+}
+
+func (w *Web) status(started time.Time) string {
+	v, up := w.o.Version, time.Since(started)
+	paths := []string{statusPage, "/healthz", "/livez", "/metrics", "/readyz", "/version"}
+	if w.o.Flags != nil {
+		paths = append(paths, flagsPage)
+	}
+	slices.Sort(paths)
+	return fmt.Sprintf("\napiserver statusz\n%s\n\nStarted= %s\nUp= %d hr %02d min %02d sec\nGo version= %s\nBinary version= %s\n"+
+		"Emulation version= %s.%s\nPaths= %s\n",
+		forPeople, started.UTC().Format(time.UnixDate), int(up.Hours()), int(up.Minutes())%60, int(up.Seconds())%60,
+		v.GoVersion, strings.TrimPrefix(v.GitVersion, "v"), v.Major, v.Minor, strings.Join(paths, " "))
+}
+
+func (w *Web) flags() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\napiserver flagz\n%s\n\n", forPeople)
+	for _, name := range slices.Sorted(maps.Keys(w.o.Flags)) {
+		fmt.Fprintf(&b, "%s= %s\n", name, w.o.Flags[name])
+	}
+	return b.String()
+}
