@@ -173,7 +173,7 @@ func (p *parsed) web() (web.Options, error) {
 		NoProfiling: s.NoProfiling, Page: p.Page, Privileged: p.AllowPrivileged, ShutdownDelay: s.ShutdownDelay, Headers: web.Headers(s.Headers),
 		Kubelets: web.Kubelets{Timeout: s.Kubelets.Timeout, AddressTypes: s.Kubelets.AddressTypes}, Audit: events,
 		SchedulerElsewhere: p.NoScheduler, ControllersElsewhere: len(p.Controllers) == 0, ServiceAddress: p.service,
-		Version: Version(), Flags: s.Flags, Metrics: p.metrics, Logger: p.Logger,
+		Version: Version(), Flags: s.Flags, Features: s.FeatureGates, Metrics: p.metrics, Logger: p.Logger,
 	}, err
 }
 

@@ -48,6 +48,9 @@ type ServingOptions struct {
 	Headers HeaderOptions
 	// Flags are those of the program with their values, which the page /flagz shows. Without them there is none.
 	Flags map[string]string
+	// FeatureGates turn features on and off by Kubernetes' names. Those that are followed are APIServerIdentity, the lease
+	// by which others know the server, and ComponentFlagz and ComponentStatusz, the pages. All are on by default.
+	FeatureGates map[string]bool
 	// BookmarkPeriod is how often a watch with bookmarks gets one: every minute by default.
 	BookmarkPeriod time.Duration
 }

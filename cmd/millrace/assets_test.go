@@ -30,7 +30,7 @@ import (
 func TestMain(m *testing.M) {
 	starting.Done()
 	name := filepath.Base(os.Args[0])
-	if _, ok := assets.Commands[name]; ok || name == "millrace" {
+	if programFor(name) != nil || name == "millrace" {
 		main()
 		return
 	}

@@ -71,13 +71,33 @@ func root() *cobra.Command {
 	return c
 }
 
-// commandFor returns the command for the program's name and arguments: of an asset only that command, otherwise all
+// programs are those of Kubernetes: this one acts as each of them when it is called by its name.
+var programs = map[string]func() *cobra.Command{
+	"kube-controller-manager": controllers.Command,
+	"kube-scheduler":          scheduler.Command,
+	"kubelet":                 kubelet.Program,
+	"kube-proxy":              network.ProxyCommand,
+}
+
+// programFor returns the command of a program or of an asset (kube-apiserver is one) by its name; nil if it is none.
+func programFor(name string) *cobra.Command {
+	make, ok := programs[name]
+	if !ok {
+		if make, ok = assets.Commands[name]; !ok {
+			return nil
+		}
+	}
+	c := make()
+	c.Use = name
+	c.SilenceUsage, c.SilenceErrors = true, true
+	return c
+}
+
+// commandFor returns the command for the program's name and arguments: of a program only that command, otherwise all
 // commands. kubectl is left out if another command is called: it consists of a hundred commands, of which 0.5 MB would
 // stay for as long as the process lives.
 func commandFor(calledAs string, args []string) *cobra.Command {
-	if asset, ok := assets.Commands[filepath.Base(calledAs)]; ok {
-		c := asset()
-		c.SilenceUsage, c.SilenceErrors = true, true
+	if c := programFor(filepath.Base(calledAs)); c != nil {
 		return c
 	}
 	c := root()

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/cmd/millrace/internal/controllers"
 	"github.com/millrace/millrace/cmd/millrace/internal/flags"
 	"github.com/millrace/millrace/cmd/millrace/internal/kubelet"
+	"github.com/millrace/millrace/cmd/millrace/internal/network"
 	"github.com/millrace/millrace/cmd/millrace/internal/scheduler"
 )
 
@@ -27,7 +28,11 @@ var peers = []struct {
 	{"kube-controller-manager", func(c *cobra.Command) { (&controllers.Flags{}).Register(c) }, flags.UnusedByControllers},
 	{"kube-scheduler", func(c *cobra.Command) { (&scheduler.Flags{}).Register(c) }, flags.UnusedByClients},
 	{"kubelet", func(c *cobra.Command) { (&kubelet.Flags{}).RegisterAll(c) }, flags.UnusedByKubelet},
+	{"kube-proxy", registerProxy, flags.UnusedByProxy},
 }
+
+// registerProxy adds the flags of the command itself: it has no type of its own where there is no proxy.
+func registerProxy(c *cobra.Command) { c.Flags().AddFlagSet(network.ProxyCommand().Flags()) }
 
 // parse returns the flags of a program after they have parsed a command line.
 func parse(t *testing.T, register func(c *cobra.Command), args ...string) (*pflag.FlagSet, error) {
@@ -43,7 +48,7 @@ func apiserverFlagsOf(t *testing.T, args ...string) (*pflag.FlagSet, error) {
 	return parse(t, peers[0].register, args...)
 }
 
-// typesOf returns the flags of a program of Kubernetes 1.36.3 with the types that its --help names.
+// typesOf returns the flags of a program of Kubernetes 1.37.2 with the types that its --help names.
 func typesOf(t *testing.T, program string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + program + ".flags")
@@ -80,7 +85,7 @@ func TestFlagsWithoutEffectHaveTheTypesOfKubernetes(t *testing.T) {
 		"bool": {"true", "maybe"}, "int": {"7", "many"}, "int32": {"7", "many"}, "int64": {"7", "many"}, "float32": {"0.5", "some"}, "duration": {"5s", "5"}, "quantity": {"4Ki", "big"},
 		"stringToString": {"a=b", "a"}, "pattern=N,...": {"a=1,b*=2", "a"}, "colonSeparatedMultimapStringString": {"AllAlpha=true,kube:AllBeta=false", "AllAlpha"},
 		"float":  {"0.5", "some"},
-		"string": {good: "x"}, "strings": {good: "x,y"},
+		"string": {good: "x"}, "ip": {good: "10.0.0.1"}, "strings": {good: "x,y"},
 	}
 	for _, peer := range peers {
 		types := typesOf(t, peer.name)
@@ -106,24 +111,54 @@ func TestFlagsWithoutEffectHaveTheTypesOfKubernetes(t *testing.T) {
 }
 
 func TestFeatureGatesNeedAKnownNameAndABool(t *testing.T) {
-	for value, want := range map[string]string{
-		"NoSuchGate=true": "unrecognized feature gate: NoSuchGate", "wardle:AllAlpha=true": "component not registered: wardle",
-		"Some": "missing bool value for Some", "Some=x": `invalid value of Some=x, err: strconv.ParseBool: parsing "x": invalid syntax`,
-	} {
-		if _, err := apiserverFlagsOf(t, "--feature-gates="+value); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", value, err)
+	for _, peer := range peers {
+		if _, err := parse(t, peer.register, "--feature-gates=NoSuchGate=true"); err == nil || !strings.Contains(err.Error(), "unrecognized feature gate: NoSuchGate") {
+			t.Errorf("%s: %v", peer.name, err)
+		}
+	}
+}
+
+func TestFeatureGatesThatAreNotFollowedAreNamed(t *testing.T) {
+	g := &flags.Gates{}
+	for _, text := range []string{"WatchList=true,APIServerIdentity=false", "CSIVolumeHealth=true"} {
+		if err := g.Set(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out bytes.Buffer
+	g.Warn(slog.New(slog.NewTextHandler(&out, nil)), "APIServerIdentity")
+	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `gates="CSIVolumeHealth=true"`) && !strings.Contains(got, "gates=CSIVolumeHealth=true") {
+		t.Errorf("the log has %s", got)
+	}
+}
+
+func TestFlagsWithoutWhichSomethingWouldBeLostAreRefused(t *testing.T) {
+	for name, why := range flags.RefusedByServer {
+		fl, err := apiserverFlagsOf(t, "--"+name+"=x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := flags.RefusedByServer.Check(fl); err == nil || err.Error() != "--"+name+": "+why {
+			t.Errorf("--%s: %v", name, err)
+		}
+		fl, _ = apiserverFlagsOf(t, "--"+name+"=")
+		if err := flags.RefusedByServer.Check(fl); err != nil {
+			t.Errorf("without a value: %v", err)
+		}
+		if out, err := execute(t, "apiserver", "--data=memory", "--"+name+"=x"); err == nil || !strings.Contains(err.Error(), "--"+name+": ") {
+			t.Errorf("the program starts with --%s: %s, %v", name, out, err)
 		}
 	}
 }
 
 func TestOneWarningNamesTheFlagsWithoutEffect(t *testing.T) {
-	fl, err := apiserverFlagsOf(t, "--vmodule=a=1", "--feature-gates=AllBeta=true", "--secure-port=0", "--enable-bootstrap-token-auth")
+	fl, err := apiserverFlagsOf(t, "--vmodule=a=1", "--peer-ca-file=x", "--secure-port=0", "--enable-bootstrap-token-auth")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
 	flags.UnusedByServer.Warn(fl, "kube-apiserver", slog.New(slog.NewTextHandler(&out, nil)))
-	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=WARN") || !strings.Contains(got, `flags="--enable-bootstrap-token-auth --feature-gates --vmodule"`) {
+	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=WARN") || !strings.Contains(got, `flags="--enable-bootstrap-token-auth --peer-ca-file --vmodule"`) {
 		t.Errorf("the log has %s", got)
 	}
 	out.Reset()
@@ -135,7 +170,7 @@ func TestOneWarningNamesTheFlagsWithoutEffect(t *testing.T) {
 
 func TestHelpDoesNotShowFlagsWithoutEffect(t *testing.T) {
 	help, err := execute(t, "apiserver", "--help")
-	if err != nil || !strings.Contains(help, "--secure-port") || strings.Contains(help, "--vmodule") || strings.Contains(help, "--feature-gates") {
+	if err != nil || !strings.Contains(help, "--secure-port") || strings.Contains(help, "--vmodule") {
 		t.Errorf("%v: %s", err, help)
 	}
 }

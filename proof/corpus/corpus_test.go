@@ -43,6 +43,7 @@ var onPurpose = map[string]string{
 	"create CSIDriver defaults.example.com":   "1.37 fills in whether a missing driver prevents scheduling",
 	"table of StatefulSet sts":                "its managed fields show the same",
 	"table of CSIDriver defaults.example.com": "its managed fields show the same",
+	"storage.k8s.io/v1":                       "1.37 has the status of CSI nodes as well",
 	"certificates.k8s.io/v1":                  "1.37 has cluster trust bundles as well",
 	"admissionregistration.k8s.io/v1":         "mutating policies are stored as v1, which is newer",
 }

@@ -27,7 +27,7 @@ var arrows = map[string][]string{
 	// The parts of a cluster, from the last one to the first.
 	"assembly/nodes":      {"assembly/list", "assembly/loops", "assembly/access", "assembly/address", "assembly/identity", "kubelet", "network", "informer", "loop"},
 	"assembly/loops":      {"assembly/list", "assembly/access", "assembly/address", "assembly/identity", "controllers", "scheduler", "server/auth", "loop", "queue"},
-	"assembly/web":        {"assembly/list", "assembly/extensions", "assembly/access", "assembly/storage", "assembly/address", "server"},
+	"assembly/web":        {"assembly/list", "assembly/extensions", "assembly/access", "assembly/storage", "assembly/address", "server", "internal"},
 	"assembly/extensions": {"assembly/list", "assembly/objects", "assembly/plugins", "assembly/access", "assembly/storage", "assembly/address", "assembly/identity", "metricsapi", "server"},
 	"assembly/objects":    {"assembly/list", "assembly/access", "assembly/storage", "assembly/address", "assembly/identity", "server"},
 	"assembly/plugins":    {"assembly/list", "assembly/access", "assembly/storage", "assembly/address", "server"},

@@ -19,6 +19,7 @@ import (
 	"github.com/millrace/millrace/internal/assembly/address"
 	"github.com/millrace/millrace/internal/assembly/extensions"
 	"github.com/millrace/millrace/internal/assembly/storage"
+	"github.com/millrace/millrace/internal/features"
 	"github.com/millrace/millrace/internal/server/apiserver"
 	"github.com/millrace/millrace/internal/server/audit"
 	"github.com/millrace/millrace/internal/server/connections"
@@ -53,6 +54,8 @@ type Options struct {
 	Version        version.Info
 	// Flags are shown at /flagz. Without them there is no such page.
 	Flags map[string]string
+	// Features are what was said of feature gates.
+	Features features.Set
 
 	// Metrics gets the metrics of the API, and is served with all that it has.
 	Metrics *prometheus.Registry
@@ -147,7 +150,11 @@ func (w *Web) keepEndpoints(l *assembly.List) error {
 	if err != nil {
 		return err
 	}
-	l.Run("endpoints of the API", r.Run, i.Run)
+	running := []func(context.Context) error{r.Run}
+	if w.o.Features.Enabled(features.Identity) {
+		running = append(running, i.Run)
+	}
+	l.Run("endpoints of the API", running...)
 	return nil
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/millrace/millrace/internal/features"
 )
 
 // Pages about the server itself, for people. Kubernetes names their formats unstable, and so do we.
@@ -19,8 +21,11 @@ const (
 
 // pages are the handlers of the pages.
 func (w *Web) pages(started time.Time) map[string]http.Handler {
-	all := map[string]http.Handler{statusPage: page(func() string { return w.status(started) })}
-	if w.o.Flags != nil {
+	all := map[string]http.Handler{}
+	if w.o.Features.Enabled(features.StatusPage) {
+		all[statusPage] = page(func() string { return w.status(started) })
+	}
+	if w.hasFlags() {
 		all[flagsPage] = page(w.flags)
 	}
 	return all
@@ -42,7 +47,7 @@ func page(text func() string) http.Handler {
 func (w *Web) status(started time.Time) string {
 	v, up := w.o.Version, time.Since(started)
 	paths := []string{statusPage, "/healthz", "/livez", "/metrics", "/readyz", "/version"}
-	if w.o.Flags != nil {
+	if w.hasFlags() {
 		paths = append(paths, flagsPage)
 	}
 	slices.Sort(paths)
@@ -51,6 +56,8 @@ func (w *Web) status(started time.Time) string {
 		forPeople, started.UTC().Format(time.UnixDate), int(up.Hours()), int(up.Minutes())%60, int(up.Seconds())%60,
 		v.GoVersion, strings.TrimPrefix(v.GitVersion, "v"), v.Major, v.Minor, strings.Join(paths, " "))
 }
+
+func (w *Web) hasFlags() bool { return w.o.Flags != nil && w.o.Features.Enabled(features.FlagsPage) }
 
 func (w *Web) flags() string {
 	var b strings.Builder

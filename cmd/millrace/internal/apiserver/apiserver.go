@@ -15,10 +15,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/millrace/millrace"
 	"github.com/millrace/millrace/cmd/millrace/internal/flags"
 	"github.com/millrace/millrace/cmd/millrace/internal/serving"
+	"github.com/millrace/millrace/internal/features"
 	"github.com/millrace/millrace/internal/server/admission"
 )
 
@@ -48,6 +50,8 @@ type Flags struct {
 	RequestTimeout          time.Duration
 	compactionInterval      time.Duration
 	MinRequestTimeout       int
+	gates                   flags.Gates
+	all                     *pflag.FlagSet
 }
 
 func Command() *cobra.Command {
@@ -70,7 +74,7 @@ func Command() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			flags.UnusedByServer.Warn(c.Flags(), "kube-apiserver", log)
+			f.warn(log)
 			return f.Serve(ctx, c.OutOrStdout(), o, "--bind-address and --secure-port")
 		}),
 	}
@@ -81,7 +85,10 @@ func Command() *cobra.Command {
 func (f *Flags) Register(c *cobra.Command) {
 	f.Add(c)
 	fl := c.Flags()
+	f.all = fl
 	flags.UnusedByServer.Add(fl)
+	flags.RefusedByServer.Add(fl)
+	f.gates.Add(fl)
 	f.version.Add(fl)
 	fl.StringVar(&f.BindAddress, "bind-address", "0.0.0.0", "address to listen on")
 	fl.IntVar(&f.Port, "secure-port", 6443, "port to listen on; 0 takes a free one")
@@ -111,6 +118,12 @@ func (f *Flags) Register(c *cobra.Command) {
 	fl.IntVar(&f.MinRequestTimeout, "min-request-timeout", 1800, "minimum number of seconds that a watch stays open")
 }
 
+// warn names the flags and the feature gates that have no effect.
+func (f *Flags) warn(log *slog.Logger) {
+	flags.UnusedByServer.Warn(f.all, "kube-apiserver", log)
+	f.gates.Warn(log, features.Identity, features.FlagsPage, features.StatusPage)
+}
+
 func (f *Flags) Options(log *slog.Logger) (millrace.Options, error) {
 	switch f.backend {
 	case "", "etcd3":
@@ -126,6 +139,10 @@ func (f *Flags) Options(log *slog.Logger) (millrace.Options, error) {
 	if err := f.check(); err != nil {
 		return o, err
 	}
+	if err := flags.RefusedByServer.Check(f.all); err != nil {
+		return o, err
+	}
+	o.Serving.FeatureGates = f.gates.Said
 	if o.Uncached, err = uncached(f.cacheSizes); err != nil {
 		return o, err
 	}

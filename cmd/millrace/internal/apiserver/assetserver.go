@@ -45,7 +45,7 @@ func AssetCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			flags.UnusedByServer.Warn(c.Flags(), "kube-apiserver", log)
+			f.warn(log)
 			return serveAsset(ctx, o)
 		}),
 	}

@@ -26,6 +26,7 @@ type Flags struct {
 	client.ElectionFlags
 	loopFlags
 	version            flags.Version
+	gates              flags.Gates
 	list               []string
 	rootCA, signingKey string
 	ownAccounts        bool
@@ -57,6 +58,7 @@ func (f *Flags) Register(c *cobra.Command) {
 	f.Pace.Add(fl)
 	f.ElectionFlags.Add(c, "kube-controller-manager")
 	f.version.Add(fl)
+	f.gates.Add(fl)
 	flags.UnusedByControllers.Add(fl)
 	all, _ := loop.Names(controllers.All(controllers.Options{}))
 	fl.StringSliceVar(&f.list, "controllers", []string{"*"}, `loops to run: "*" all that are on by default, "foo" one, "-foo" all but one; all are `+strings.Join(all, ", "))
@@ -106,6 +108,7 @@ func (f *Flags) run(ctx context.Context, c *cobra.Command) error {
 	}
 	clients.Workers = f.workersOf
 	flags.UnusedByControllers.Warn(c.Flags(), "kube-controller-manager", clients.Log)
+	f.gates.Warn(clients.Log)
 	options.RootCA = config.CAData
 	if f.rootCA != "" {
 		if options.RootCA, err = os.ReadFile(f.rootCA); err != nil {

@@ -33,6 +33,7 @@ var concurrency = []struct {
 	{"concurrent-daemonset-syncs", []string{"daemonset-controller"}},
 	{"concurrent-deployment-syncs", []string{"deployment-controller"}},
 	{"concurrent-device-taint-eviction-syncs", []string{"device-taint-eviction-controller"}},
+	{"concurrent-disruption-syncs", []string{"disruption-controller"}},
 	{"concurrent-endpoint-syncs", []string{"endpoints-controller"}},
 	{"concurrent-ephemeralvolume-syncs", []string{"ephemeral-volume-controller"}},
 	{"concurrent-gc-syncs", []string{"garbage-collector-controller"}},

@@ -27,7 +27,6 @@ var (
 	unusedPairs    = func(fl *pflag.FlagSet, name string) { fl.StringToString(name, nil, "") }
 	unusedPatterns = func(fl *pflag.FlagSet, name string) { fl.StringToInt(name, nil, "") }
 	unusedQuantity = func(fl *pflag.FlagSet, name string) { fl.Var(&resource.QuantityValue{}, name, "") }
-	unusedGates    = func(fl *pflag.FlagSet, name string) { fl.Var(&featureGates{}, name, "") }
 )
 
 // UnusedByServer are those of kube-apiserver.
@@ -50,17 +49,14 @@ var UnusedByServer = Unused{
 		"shutdown-watch-termination-grace-period", "storage-initialization-timeout",
 	}},
 	{unusedString, []string{
-		"allow-metric-labels-manifest", "audit-log-version", "audit-webhook-version", "debug-socket-path", "egress-selector-config-file", "endpoint-reconciler-type",
-		"peer-advertise-ip", "peer-advertise-port", "peer-ca-file", "service-account-signing-endpoint", "show-hidden-metrics-for-version", "storage-media-type",
+		"allow-metric-labels-manifest", "audit-log-version", "audit-webhook-version", "debug-socket-path", "endpoint-reconciler-type",
+		"peer-advertise-ip", "peer-advertise-port", "peer-ca-file", "show-hidden-metrics-for-version", "storage-media-type",
 		"tracing-config-file",
 	}},
-	{unusedStrings, []string{
-		"admission-control", "disabled-metrics", "emulated-version", "etcd-servers-overrides", "min-compatibility-version",
-	}},
+	{unusedStrings, []string{"disabled-metrics", "emulated-version", "min-compatibility-version"}},
 	{unusedPairs, []string{"allow-metric-labels"}},
 	{unusedPatterns, []string{"vmodule"}},
 	{unusedQuantity, []string{"log-json-info-buffer-size", "log-text-info-buffer-size"}},
-	{unusedGates, []string{"feature-gates"}},
 }
 
 // Add adds the flags. --help does not show them.

@@ -13,7 +13,6 @@ var UnusedByClients = Unused{
 	{unusedPairs, []string{"allow-metric-labels"}},
 	{unusedPatterns, []string{"vmodule"}},
 	{unusedQuantity, []string{"log-json-info-buffer-size", "log-text-info-buffer-size"}},
-	{unusedGates, []string{"feature-gates"}},
 }
 
 // UnusedByControllers are the others of kube-controller-manager. Loops here follow events, so that flags for the time
@@ -66,5 +65,23 @@ var UnusedByKubelet = Unused{
 	}},
 	{unusedPatterns, []string{"vmodule"}},
 	{unusedQuantity, []string{"log-json-info-buffer-size", "log-text-info-buffer-size"}},
-	{unusedGates, []string{"feature-gates"}},
+}
+
+// UnusedByProxy are those of kube-proxy: what belongs to its other modes, and periods between two polls. --healthz-port
+// and --metrics-port have made way for --healthz-bind-address and --metrics-bind-address.
+var UnusedByProxy = Unused{
+	{unusedBool, []string{
+		"bind-address-hard-fail", "iptables-localhost-nodeports", "ipvs-strict-arp", "log-json-split-stream", "log-text-split-stream", "profiling",
+	}},
+	{unusedInt, []string{"healthz-port", "iptables-masquerade-bit", "metrics-port"}},
+	{unusedDuration, []string{
+		"config-sync-period", "iptables-min-sync-period", "iptables-sync-period", "ipvs-min-sync-period", "ipvs-sync-period", "ipvs-tcp-timeout",
+		"ipvs-tcpfin-timeout", "ipvs-udp-timeout", "log-flush-frequency",
+	}},
+	{unusedString, []string{
+		"bind-address", "ipvs-scheduler", "pod-bridge-interface", "pod-interface-name-prefix", "show-hidden-metrics-for-version",
+	}},
+	{unusedStrings, []string{"ipvs-exclude-cidrs"}},
+	{unusedPatterns, []string{"vmodule"}},
+	{unusedQuantity, []string{"log-json-info-buffer-size", "log-text-info-buffer-size"}},
 }

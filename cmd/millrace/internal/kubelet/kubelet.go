@@ -36,6 +36,7 @@ import (
 type Flags struct {
 	client.Flags
 	version                     flags.Version
+	gates                       flags.Gates
 	file, dropIns               string
 	runtime, name, root         string
 	manifests, manifestURL      string
@@ -91,6 +92,16 @@ func Command() *cobra.Command {
 	return c
 }
 
+// Program is the kubelet under its own name. Its files are where those of Kubernetes' kubelet are: drivers of storage and
+// devices expect them there.
+func Program() *cobra.Command {
+	c := Command()
+	root := c.Flags().Lookup("root-dir")
+	root.DefValue = "/var/lib/kubelet"
+	_ = root.Value.Set(root.DefValue) // any text is a directory
+	return c
+}
+
 func (f *Flags) RegisterAll(c *cobra.Command) {
 	f.Add(c)
 	fl := c.Flags()
@@ -98,6 +109,7 @@ func (f *Flags) RegisterAll(c *cobra.Command) {
 	f.joining.add(c)
 	f.version.Add(fl)
 	f.tls.AddBasic(fl)
+	f.gates.Add(fl)
 	flags.UnusedByKubelet.Add(fl)
 	f.addNode(fl)
 	f.addSources(fl)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/millrace/millrace/cmd/millrace/internal/flags"
+	"github.com/millrace/millrace/internal/features"
 	"github.com/millrace/millrace/internal/kubelet/config"
 )
 
@@ -32,11 +33,14 @@ func (f *Flags) read(fl *pflag.FlagSet) error {
 	if err != nil {
 		return fmt.Errorf("--config: %w", err)
 	}
-	for gate := range file.FeatureGates {
-		if err := flags.CheckGate(gate); err != nil {
+	said := features.Set{}
+	for gate, on := range file.FeatureGates {
+		if err := said.Put(gate, on); err != nil {
 			return fmt.Errorf("--config: featureGates: %w", err)
 		}
 	}
+	maps.Copy(said, f.gates.Said)
+	f.gates.Said = said
 	f.inFile = inFile{file: file, podLogs: file.PodLogsDir, lease: time.Duration(file.NodeLeaseDurationSeconds) * time.Second}
 	if d := file.CrashLoopBackOff.MaxContainerRestartPeriod; d != nil {
 		f.inFile.restartAfter = d.Duration
@@ -163,6 +167,7 @@ func (f *Flags) takePods(t taking, file *config.File) error {
 // warn names the flags, and the fields of the file, that have no effect.
 func (f *Flags) warn(fl *pflag.FlagSet, log *slog.Logger) error {
 	flags.UnusedByKubelet.Warn(fl, "the kubelet", log)
+	f.gates.Warn(log)
 	if f.inFile.file == nil {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strconv"
 	"strings"
@@ -27,6 +28,9 @@ import (
 // proxyFlags are the flags of `millrace proxy`, under kube-proxy's names.
 type proxyFlags struct {
 	client.Flags
+	version                                   flags.Version
+	gates                                     flags.Gates
+	initOnly                                  bool
 	path, writeTo                             string
 	cleanup                                   bool
 	name, mode, clusterCIDR, health, metrics  string
@@ -50,6 +54,11 @@ func ProxyCommand() *cobra.Command {
 	f.Add(c)
 	standard := config.Default()
 	fl := c.Flags()
+	f.Pace.Add(fl)
+	f.version.Add(fl)
+	f.gates.Add(fl)
+	flags.UnusedByProxy.Add(fl)
+	fl.BoolVar(&f.initOnly, "init-only", false, "set up connection tracking, which needs more privileges than the rest, and exit")
 	fl.StringVar(&f.path, "config", "", "file with a KubeProxyConfiguration; flags override it")
 	fl.StringVar(&f.writeTo, "write-config-to", "", "write the configuration with all defaults to this file, and exit")
 	fl.BoolVar(&f.cleanup, "cleanup", false, "remove all tables and exit")
@@ -75,6 +84,9 @@ func ProxyCommand() *cobra.Command {
 }
 
 func (f *proxyFlags) run(ctx context.Context, c *cobra.Command) error {
+	if f.version.Print(c.OutOrStdout()) {
+		return nil
+	}
 	if f.cleanup {
 		return services.Remove()
 	}
@@ -92,6 +104,16 @@ func (f *proxyFlags) run(ctx context.Context, c *cobra.Command) error {
 	o, err := serviceOptions(file)
 	if err != nil {
 		return err
+	}
+	log, err := f.Log.Logger(os.Stderr)
+	if err != nil {
+		return err
+	}
+	flags.UnusedByProxy.Warn(c.Flags(), "kube-proxy", log)
+	f.gates.Warn(log)
+	if f.initOnly {
+		adjustMachine(ctx, file, log)
+		return nil
 	}
 	f.Kubeconfig = cmp.Or(f.Kubeconfig, file.ClientConnection.Kubeconfig)
 	clients, _, err := f.Clients(c.OutOrStdout())
@@ -126,7 +148,7 @@ func runProxy(ctx context.Context, registry *prometheus.Registry, clients *loop.
 	if err != nil {
 		return err
 	}
-	adjustMachine(ctx, file, clients)
+	adjustMachine(ctx, file, clients.Log)
 	return loop.Run(ctx, clients, proxy, tells, loop.Func(memory.Tidy))
 }
 
@@ -202,10 +224,10 @@ func serviceOptions(file *config.File) (services.Options, error) {
 
 // adjustMachine sets what the kernel's connection tracking and its choice of processes to kill need. A failure is
 // logged, because services work without it.
-func adjustMachine(ctx context.Context, file *config.File, clients *loop.Clients) {
+func adjustMachine(ctx context.Context, file *config.File, log *slog.Logger) {
 	score := strconv.Itoa(int(*file.OOMScoreAdj))
 	if err := os.WriteFile("/proc/self/oom_score_adj", []byte(score), 0o644); err != nil {
-		clients.Log.InfoContext(ctx, "oom_score_adj could not be set", "to", score, "err", err)
+		log.InfoContext(ctx, "oom_score_adj could not be set", "to", score, "err", err)
 	}
 	c := file.Conntrack
 	err := services.Conntrack{
@@ -213,6 +235,6 @@ func adjustMachine(ctx context.Context, file *config.File, clients *loop.Clients
 		Established: c.TCPEstablishedTimeout.Duration, CloseWait: c.TCPCloseWaitTimeout.Duration, Unreplied: c.UDPTimeout.Duration, Assured: c.UDPStreamTimeout.Duration,
 	}.Apply()
 	if err != nil {
-		clients.Log.WarnContext(ctx, "connection tracking could not be set", "err", err)
+		log.WarnContext(ctx, "connection tracking could not be set", "err", err)
 	}
 }

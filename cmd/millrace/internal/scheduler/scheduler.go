@@ -27,6 +27,7 @@ type Flags struct {
 	client.Flags
 	client.ElectionFlags
 	version       flags.Version
+	gates         flags.Gates
 	secure        ports.Secure
 	file, writeTo string
 	maxWait       time.Duration
@@ -57,6 +58,7 @@ func (f *Flags) Register(c *cobra.Command) {
 	f.ElectionFlags.Add(c, "kube-scheduler")
 	f.version.Add(fl)
 	f.secure.Add(c, 10259)
+	f.gates.Add(fl)
 	flags.UnusedByClients.Add(fl)
 	fl.StringVar(&f.file, "config", "", "file with a KubeSchedulerConfiguration; flags for leader election override it, and it overrides those for clients and profiles")
 	fl.StringVar(&f.writeTo, "write-config-to", "", "write the configuration with all defaults to this file, and exit")
@@ -159,6 +161,7 @@ func (f *Flags) runners(ctx context.Context, c *cobra.Command, file *config.File
 		return nil, nil, nil, err
 	}
 	flags.UnusedByClients.Warn(c.Flags(), "kube-scheduler", clients.Log)
+	f.gates.Warn(clients.Log)
 	told, err := ports.NewTelling(f.Registry, clients, func() map[string]any { return map[string]any{"componentconfig": file} })
 	if err != nil {
 		return nil, nil, nil, err
