@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace/millrace/watch"
@@ -51,9 +52,10 @@ func (s *streamingRefused) refused(inEffect time.Time) {
 
 func (s *streamingRefused) inEffect(inEffect time.Time) bool { return inEffect.Before(s.until) }
 
-// cannotStream reports whether streaming failed in a way in which pages would not fail.
+// cannotStream reports whether streaming failed in a way in which pages would not fail. A kube-apiserver whose etcd is too
+// old answers that with an internal error.
 func (r *reflector[I]) cannotStream(err error) bool {
-	return refused(err) || errors.Is(err, errNoProgress) || errors.Is(err, errListIncomplete)
+	return refused(err) || apierrors.IsInternalError(err) || errors.Is(err, errNoProgress) || errors.Is(err, errListIncomplete)
 }
 
 // streamList reads the list as the initial events of a watch: the server sends one object at a time, and neither side
@@ -76,7 +78,7 @@ func (r *reflector[I]) streamList(ctx context.Context) (watch.Stream[I], error) 
 		stream.Stop()
 	})
 	defer timer.Stop()
-	incoming, items := r.sink.replace(), 0
+	incoming, items, added := r.sink.replace(), 0, true
 	for {
 		event, err := nextInitial(ctx, stream)
 		if late.Load() {
@@ -86,7 +88,11 @@ func (r *reflector[I]) streamList(ctx context.Context) (watch.Stream[I], error) 
 			stream.Stop()
 			return nil, fmt.Errorf("stream list: %w", err)
 		}
-		timer.Reset(r.streamTimeout)
+		// The rest of the list makes progress. What happens meanwhile does not: a server that ignores that a list was
+		// asked for sends changes, and bookmarks, for ever.
+		if added = added && event.Type == watch.Added; added {
+			timer.Reset(r.streamTimeout)
+		}
 		if event.Type != watch.Bookmark {
 			items++
 			incoming.take(event)

@@ -40,7 +40,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Dial connects to a cluster and checks that it answers. While it does not answer, Dial logs that at once and again
+// Dial connects to a cluster and checks that it answers, and that its servers are not too old. While it does not answer, Dial logs that at once and again
 // every few seconds.
 func Dial(ctx context.Context, o Options) (*Store, error) {
 	o.DialTimeout = cmp.Or(o.DialTimeout, 20*time.Second)
@@ -57,6 +57,16 @@ func Dial(ctx context.Context, o Options) (*Store, error) {
 	s := newStore(newRemote(client, o), o.Prefix)
 	if err := o.reach(ctx, s.ask); err != nil {
 		return nil, errors.Join(fmt.Errorf("etcd at %s cannot be reached: %w", strings.Join(o.Endpoints, ", "), err), s.Close())
+	}
+	err = o.checkVersions(ctx, func(ctx context.Context, endpoint string) (string, error) {
+		status, err := client.Status(ctx, endpoint)
+		if err != nil {
+			return "", err
+		}
+		return status.Version, nil
+	})
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
