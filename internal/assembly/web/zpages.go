@@ -23,15 +23,15 @@ const (
 func (w *Web) pages(started time.Time) map[string]http.Handler {
 	all := map[string]http.Handler{}
 	if w.o.Features.Enabled(features.StatusPage) {
-		all[statusPage] = page(func() string { return w.status(started) })
+		all[statusPage] = text(func() string { return w.status(started) })
 	}
 	if w.hasFlags() {
-		all[flagsPage] = page(w.flags)
+		all[flagsPage] = text(w.flags)
 	}
 	return all
 }
 
-func page(text func() string) http.Handler {
+func text(write func() string) http.Handler {
 	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			out.Header().Set("Allow", "GET, HEAD")
@@ -40,7 +40,7 @@ func page(text func() string) http.Handler {
 		}
 		out.Header().Set("Content-Type", pageType)
 		out.Header().Set("X-Content-Type-Options", "nosniff")
-		fmt.Fprint(out, text())
+		fmt.Fprint(out, write())
 	})
 }
 
