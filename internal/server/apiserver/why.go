@@ -32,8 +32,11 @@ type Hop struct {
 	Previous json.RawMessage `json:"previous,omitempty"`
 }
 
-// mostHops bounds a chain.
-const mostHops = 64
+// mostHops bounds a chain, and mostObjects the bytes of the objects in it.
+const (
+	mostHops    = 64
+	mostObjects = 16 << 20
+)
 
 // sendWhy answers with the chain of causes of the newest change of an object, or of the newest one up to the revision
 // that the request names by "at".
@@ -68,7 +71,10 @@ func (c *call) sendWhy() error {
 }
 
 // tracer follows causes.
-type tracer struct{ *changeReader }
+type tracer struct {
+	*changeReader
+	sent int // bytes of objects
+}
 
 func (c *call) newTracer() (*tracer, error) {
 	if err := c.checkAsk(); err != nil {
@@ -77,7 +83,7 @@ func (c *call) newTracer() (*tracer, error) {
 	if c.t.Name == "" {
 		return nil, status.NotFound()
 	}
-	return &tracer{c.newReader()}, nil
+	return &tracer{changeReader: c.newReader()}, nil
 }
 
 // newest returns the newest change of the object that the path names, up to the revision that the request names.
@@ -118,9 +124,14 @@ func (t *tracer) hop(v, before *registry.Version) Hop {
 	if v.Storage == nil || !t.may(nameOf(v)) {
 		return Hop{Hidden: true, Change: Change{Revision: v.Revision.String(), Time: v.Time.UTC()}}
 	}
-	h := Hop{Change: t.change(v, true)}
+	h := Hop{Change: t.change(v, t.sent < mostObjects)}
+	if t.sent += len(h.Object); t.sent >= mostObjects {
+		h.Unreadable = "the objects of this chain are too large for one answer"
+		return h
+	}
 	if before != nil && before.Object != nil {
 		h.Previous, _ = t.object(before) // what cannot be read is left out
+		t.sent += len(h.Previous)
 	}
 	return h
 }
