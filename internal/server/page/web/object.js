@@ -40,6 +40,7 @@ export class ObjectView {
   close() { this.ended.abort(); }
 
   move() {
+    if (this.broken) return false; // all of it has to be drawn
     this.ended.abort();
     this.ended = new AbortController();
     this.load();
@@ -68,8 +69,10 @@ export class ObjectView {
         if (signal.aborted) return;
         if (!(e instanceof Failure)) throw e;
         if (e.code === 404 && !app.place.at) return this.lost(e);
-        if (e.code >= 400 && e.code < 500 && e.code !== 429 && e.code !== 410) return app.failed(this.at, e.code, e.message);
-        if (e.code === 410 && app.place.at) return app.failed(this.at, e.code, e.message);
+        if (e.code >= 400 && e.code < 500 && e.code !== 429 && (e.code !== 410 || app.place.at)) {
+          this.broken = true;
+          return app.failed(this.at, e.code, e.message);
+        }
         app.trouble(e.message);
       }
       await wait(pause, signal).catch(() => {});

@@ -180,7 +180,7 @@ async function follow(o, signal) {
     } catch (e) {
       if (signal.aborted) return;
       if (!(e instanceof Failure)) throw e;
-      if (e.code === 410 || e.code === 504) version = '';
+      if (!o.at && (e.code === 410 || e.code === 504)) version = '';
       else if (e.code >= 400 && e.code < 500 && e.code !== 429) {
         loading = false;
         send({type: 'failed', code: e.code, message: e.message});

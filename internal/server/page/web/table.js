@@ -57,6 +57,7 @@ export class Table {
 
   /** Shows another moment in place. */
   move() {
+    if (this.broken) return false; // all of it has to be drawn
     this.load(true);
     return true;
   }
@@ -87,7 +88,10 @@ export class Table {
 
   /** @param {any} m */
   told(m) {
-    if (m.type === 'failed') return this.app.failed(this.at, m.code, m.message);
+    if (m.type === 'failed') {
+      this.broken = true;
+      return this.app.failed(this.at, m.code, m.message);
+    }
     if (m.type === 'found') return this.found(m);
     if (m.type === 'count') { this.count.textContent = `${m.total.toLocaleString('en')}…`; return; }
     this.app.trouble(m.trouble);
