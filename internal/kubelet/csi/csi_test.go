@@ -480,7 +480,7 @@ func TestAVolumeForOnePodIsKeptFromOthers(t *testing.T) {
 	}
 	w.plugin.took()
 	w.release("3", "unpublish:h")
-	w.release("1", "unpublish:h")
+	w.releaseAll("1", "unpublish:h unstage:h")
 	if err := mount("2", corev1.ReadWriteOncePod); err != nil {
 		t.Errorf("the volume is kept from a pod when the other has gone: %v", err)
 	}
