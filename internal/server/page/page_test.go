@@ -86,7 +86,7 @@ func TestALinkLetsInOnceAndNotForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		code, ends, err := w.page.Link(auth.User{Name: "alice"})
-		if err != nil || ends.Sub(time.Now()) != LinkLife || len(code) < 26 {
+		if err != nil || time.Until(ends) != LinkLife || len(code) < 26 {
 			t.Fatalf("%q, %v, %v", code, ends, err)
 		}
 		if got := w.exchange("WRONG" + code[5:]).StatusCode; got != http.StatusUnauthorized {

@@ -10,12 +10,6 @@ import (
 	"time"
 )
 
-// set is a field, and the change that gave it its value.
-type set struct {
-	path string
-	by   *version // nil: it was there before the oldest version that is kept
-}
-
 // changeOf returns the revision at which a field was changed last.
 func (t *target) changeOf(ctx context.Context, o *whyOptions) (string, error) {
 	all, err := t.kept(ctx, o.at)

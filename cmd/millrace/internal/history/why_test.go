@@ -133,7 +133,7 @@ func TestWritersThatUndoEachOtherAreFound(t *testing.T) {
 	w := newWorld(t)
 	last := w.set("settings", "1")
 	for range 2 {
-		last = w.follows("settings", "2", "settings", last)
+		w.follows("settings", "2", "settings", last)
 		last = w.set("settings", "1")
 	}
 	for i := range 6 { // one writer who changes his mind is no fight
