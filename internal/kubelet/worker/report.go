@@ -75,7 +75,8 @@ func whyOf(ctx context.Context, pod *corev1.Pod) cause.Cause {
 	return why
 }
 
-// Report takes a status and does not block. The context says what has caused it. An older status of the same pod that still waits is dropped.
+// Report takes a status and does not block. The context says what has caused it. An older status of the same pod that
+// still waits is dropped.
 func (r *Reporter) Report(ctx context.Context, pod *corev1.Pod, status *corev1.PodStatus, finished bool) {
 	key := loop.Key{Namespace: pod.Namespace, Name: pod.Name}
 	r.mu.Lock()

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"path"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -38,23 +36,9 @@ func newFlags(c *cobra.Command) *genericclioptions.ConfigFlags {
 	return f
 }
 
-// useDefault uses the kubeconfig of the default data directory if there is no other.
-func useDefault(f *genericclioptions.ConfigFlags) {
-	if *f.KubeConfig != "" || os.Getenv("KUBECONFIG") != "" {
-		return
-	}
-	if _, err := f.ToRawKubeConfigLoader().ClientConfig(); err == nil {
-		return
-	}
-	own := filepath.Join(serving.DefaultData(), "kubeconfig")
-	if _, err := os.Stat(own); err == nil {
-		*f.KubeConfig = own
-	}
-}
-
 // connect makes a client that asks for paths.
 func connect(f *genericclioptions.ConfigFlags) (*rest.RESTClient, error) {
-	useDefault(f)
+	serving.UseOwnKubeconfig(f)
 	config, err := f.ToRESTConfig()
 	if err != nil {
 		return nil, err

@@ -122,19 +122,14 @@ func (t *target) chain(ctx context.Context, at string, p *printer) error {
 			return err
 		}
 	}
+	var before *apiserver.Hop
 	for i := range chain.Items {
-		if err := p.hop(&chain.Items[i], at0(chain.Items, i-1)); err != nil {
+		if err := p.hop(&chain.Items[i], before); err != nil {
 			return err
 		}
+		before = &chain.Items[i]
 	}
 	return nil
-}
-
-func at0(hops []apiserver.Hop, i int) *apiserver.Hop {
-	if i < 0 {
-		return nil
-	}
-	return &hops[i]
 }
 
 // hop prints one step of a chain.

@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,7 +48,7 @@ func Command() *cobra.Command {
 
 // link asks the server for a link.
 func link(ctx context.Context, f *genericclioptions.ConfigFlags) (string, error) {
-	useDefault(f)
+	serving.UseOwnKubeconfig(f)
 	config, err := f.ToRESTConfig()
 	if err != nil {
 		return "", err
@@ -78,18 +76,4 @@ func link(ctx context.Context, f *genericclioptions.ConfigFlags) (string, error)
 		return "", fmt.Errorf("the answer of %s cannot be read: %w", config.Host, err)
 	}
 	return made.URL(config.Host), nil
-}
-
-// useDefault uses the kubeconfig of the default data directory if there is no other.
-func useDefault(f *genericclioptions.ConfigFlags) {
-	if *f.KubeConfig != "" || os.Getenv("KUBECONFIG") != "" {
-		return
-	}
-	if _, err := f.ToRawKubeConfigLoader().ClientConfig(); err == nil {
-		return
-	}
-	own := filepath.Join(serving.DefaultData(), "kubeconfig")
-	if _, err := os.Stat(own); err == nil {
-		*f.KubeConfig = own
-	}
 }
