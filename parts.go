@@ -53,7 +53,7 @@ func start(ctx context.Context, o *Options) (*Cluster, error) {
 	who := access.New(p.access(), at, kept)
 	steps := plugins.New(p.plugins(), at, kept, who)
 	first := objects.New(objects.Options{ServiceAddress: p.service, Logger: o.Logger}, at, kept, who)
-	more := extensions.New(extensions.Options{Usage: len(o.Controllers) > 0, Logger: o.Logger}, at, kept, who, steps)
+	more := extensions.New(extensions.Options{Usage: len(o.Controllers) > 0, Metrics: p.metrics, Logger: o.Logger}, at, kept, who, steps)
 	api := web.New(webOptions, at, kept, who, more)
 	running := loops.New(p.loops(), at, who)
 	places := nodes.New(p.nodes(), at, who, running)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 
@@ -28,8 +29,10 @@ import (
 // Options say what is there from the beginning.
 type Options struct {
 	// Usage says that this process answers for metrics.k8s.io, unless another server does.
-	Usage  bool
-	Logger *slog.Logger
+	Usage bool
+	// Metrics gets what is told of the groups of other servers; nil means nobody asks.
+	Metrics *prometheus.Registry
+	Logger  *slog.Logger
 }
 
 // Extensions is the part. Its fields exist from Start on.
@@ -64,6 +67,9 @@ func (e *Extensions) Start(ctx context.Context, l *assembly.List) error {
 		Registry: e.storage.Registry, Certificate: e.access.Proxy.Certificate, CatchUp: e.Definitions.CatchUp,
 		Unreadable: e.Definitions.Unreadable, Backends: e.backends(), Logger: e.o.Logger,
 	})
+	if e.o.Metrics != nil {
+		e.o.Metrics.MustRegister(e.Aggregator)
+	}
 	if err := e.Aggregator.Register(ctx); err != nil {
 		return err
 	}

@@ -65,6 +65,7 @@ func (p *Plugins) Start(ctx context.Context, l *assembly.List) error {
 	if err != nil {
 		return err
 	}
+	p.o.Metrics.MustRegister(alloc)
 	steps, err := p.admission(l)
 	if err != nil {
 		return err

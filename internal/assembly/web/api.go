@@ -35,6 +35,7 @@ func (w *Web) api(ctx context.Context, streams *connections.Connections, l *asse
 	measured := metrics.New(metrics.Options{
 		Registry: w.o.Metrics, Cache: w.storage.Cache, Version: w.o.Version, InFlight: func() (int, int) { return api.InFlight() },
 	})
+	w.o.Metrics.MustRegister(w.told()...)
 	turns, err := w.divide(ctx, l)
 	if err != nil {
 		return nil, err
@@ -155,6 +156,7 @@ func (w *Web) documents(measured *metrics.Metrics, turns *fairness.Dispatcher, l
 func (w *Web) openAudit(l *assembly.List) (*audit.Log, error) {
 	o := w.o.Audit
 	if o.Policy == nil {
+		w.o.Metrics.MustRegister(noAudit()...)
 		return nil, nil
 	}
 	o.Logger = w.o.Logger

@@ -82,7 +82,11 @@ func (c *change) claimWanted(ctx context.Context, wanted string) error {
 	if !usable(within, a) {
 		return fmt.Errorf("the provided IP (%v) is not in the valid range. The range of valid IPs is %s", a, within)
 	}
-	return c.claim(ctx, a)
+	err = c.claim(ctx, a)
+	if !c.dryRun {
+		c.counted.address(within, static, err)
+	}
+	return err
 }
 
 // claimAny tries addresses that are free according to the cache. It reports a full range only after it has read the
@@ -120,6 +124,9 @@ func (c *change) claimWithin(ctx context.Context, storage *registry.Storage, wit
 			return netip.Addr{}, err
 		}
 		if err := c.claim(ctx, a); !errors.Is(err, errTaken) {
+			if !c.dryRun {
+				c.counted.address(within, dynamic, err)
+			}
 			return a, err
 		}
 	}

@@ -77,6 +77,7 @@ type Services struct {
 	options  Options
 	families []corev1.IPFamily
 	ports    *ports
+	counted  counters
 }
 
 var (
@@ -103,7 +104,7 @@ func New(o Options) (*Services, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	o.Ranges = slices.Clone(o.Ranges)
-	s := &Services{options: o}
+	s := &Services{options: o, counted: newCounters()}
 	for i, p := range o.Ranges {
 		o.Ranges[i] = p.Masked()
 		if !p.IsValid() {

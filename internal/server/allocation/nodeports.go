@@ -65,11 +65,16 @@ func (c *change) takePorts(ctx context.Context) error {
 		return plan.takeHealth(c.old != nil && needsHealthCheck(&c.old.Spec))
 	})
 	if err != nil {
+		if !c.dryRun {
+			c.counted.portError(err)
+		}
 		return c.refusal(err)
 	}
 	spec.Ports, spec.HealthCheckNodePort = plan.ports, plan.health
 	if !c.dryRun {
 		c.nodePorts = plan.took
+		c.counted.ports.WithLabelValues(static).Add(float64(plan.chosen))
+		c.counted.ports.WithLabelValues(dynamic).Add(float64(len(plan.took) - plan.chosen))
 	}
 	return nil
 }
@@ -92,6 +97,7 @@ type portPlan struct {
 	health int32
 	had    []int32
 	took   []int32
+	chosen int // how many of those the client has chosen
 }
 
 func (p *portPlan) takeOne(port int32) error {
@@ -99,6 +105,7 @@ func (p *portPlan) takeOne(port int32) error {
 		return err
 	}
 	p.took = append(p.took, port)
+	p.chosen++
 	return nil
 }
 

@@ -111,6 +111,15 @@ func (p *ports) release(ctx context.Context, all []int32) error {
 	})
 }
 
+// count returns how many ports are taken, as far as this server knows.
+func (p *ports) count(ctx context.Context) (taken int, err error) {
+	err = p.change(ctx, true, func(s *portSet) error {
+		taken = len(s.all())
+		return nil
+	})
+	return taken, err
+}
+
 // portSet are the allocated ports of a range. Bit i stands for the i-th port.
 type portSet struct {
 	within  PortRange

@@ -54,6 +54,7 @@ type call struct {
 	storage  *registry.Storage
 	meter    Meter
 	started  time.Time // set if measured
+	waited   time.Duration
 	measured bool
 	warned   int // bytes of warnings so far
 }
@@ -105,7 +106,7 @@ func (c *call) measure() {
 // finish counts how the request ended.
 func (c *call) finish() {
 	if c.measured {
-		c.meter.Finished(c.Writer.Code, c.Writer.Bytes, c.s.o.Now().Sub(c.started))
+		c.meter.Finished(c.Writer.Code, c.Writer.Bytes, c.s.o.Now().Sub(c.started), c.waited)
 	}
 }
 

@@ -129,6 +129,7 @@ func (c *call) enterFairly() (leave func(), err error) {
 	if err != nil {
 		return nil, err
 	}
+	c.waited = execution.Waited()
 	switch {
 	case (c.past != nil || c.delegate != nil) && c.verb == "watch": // when it has begun is not known here
 		execution.End()

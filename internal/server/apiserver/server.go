@@ -160,7 +160,8 @@ type Metrics interface {
 // Meter counts the requests that have all labels in common.
 type Meter interface {
 	Started()
-	Finished(code int, bytes int64, took time.Duration)
+	// Finished is told how long the request took, and how long of that it waited for its turn.
+	Finished(code int, bytes int64, took, waited time.Duration)
 	// Sent counts an event of a watch. Initial counts the objects with which a watch begins.
 	Sent(bytes int)
 	Initial(events int)
@@ -297,11 +298,11 @@ func (s *Server) InFlight() (reading, changing int) {
 
 type noMetrics struct{}
 
-func (noMetrics) Meter(Labels) Meter                 { return noMetrics{} }
-func (noMetrics) Started()                           {}
-func (noMetrics) Finished(int, int64, time.Duration) {}
-func (noMetrics) Sent(int)                           {}
-func (noMetrics) Initial(int)                        {}
+func (noMetrics) Meter(Labels) Meter                                { return noMetrics{} }
+func (noMetrics) Started()                                          {}
+func (noMetrics) Finished(int, int64, time.Duration, time.Duration) {}
+func (noMetrics) Sent(int)                                          {}
+func (noMetrics) Initial(int)                                       {}
 
 // BackendError is an error of the pod or service that a request was handed on to, such as that nothing listens there
 // yet. The client is told, and it is no trouble of the server.

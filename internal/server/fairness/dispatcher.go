@@ -101,7 +101,8 @@ func (d *Dispatcher) Enter(ctx context.Context, c Classified, w Work, about func
 		const second = 1
 		return Execution{}, &Refusal{Reason: err.Error(), RetryAfter: second}
 	}
-	c.schema.counts.begin(e.since.Sub(now), w)
+	e.waited = e.since.Sub(now)
+	c.schema.counts.begin(e.waited, w)
 	if w.Computes {
 		e.turns = d.turns
 		e.turn = d.turns.take(ctx, c.flow, e.since)

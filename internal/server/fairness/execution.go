@@ -9,9 +9,13 @@ type Execution struct {
 	schema *Schema
 	work   Work
 	since  time.Time
+	waited time.Duration
 	turns  *turns // nil if the request took none
 	turn   turnID
 }
+
+// Waited is how long the request waited for its seats.
+func (e Execution) Waited() time.Duration { return e.waited }
 
 // End gives the turn and the seats back. Seats that a change keeps for the watches that it wakes come back later.
 func (e Execution) End() {

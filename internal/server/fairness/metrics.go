@@ -47,7 +47,7 @@ func newMetrics() *metrics {
 		rejected:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + "rejected_requests_total", Help: "Requests that were refused."}, append(byFlow[:2:2], "reason")),
 		waited:     histogram("request_wait_duration_seconds", "How long requests waited.", seconds, "execute"),
 		executed:   histogram("request_execution_seconds", "How long requests were served.", append(seconds[:len(seconds):len(seconds)], 60), "type"),
-		seats:      histogram("work_estimated_seats", "Seats that requests were estimated to need.", []float64{1, 2, 4, 10, 100}),
+		seats:      histogram("work_estimated_seats", "Seats that requests were estimated to need.", []float64{1, 2, 4, 8, 16, 32, 64, 100}),
 		all:        map[[2]string]*counts{},
 	}
 }

@@ -23,7 +23,7 @@ var (
 	cursors         = describe("millrace_watch_cache_cursors", "Watches that read from the watch cache.", kindLabels...)
 	unreadable      = describe("millrace_watch_cache_unreadable_total", "Stored versions that could not be read.", kindLabels...)
 	unreadableNow   = describe("millrace_watch_cache_unreadable_objects", "Stored objects that cannot be read: lists and watches omit them.", kindLabels...)
-	initializations = describe("apiserver_watch_cache_initializations_total", "How often the watch cache was filled.")
+	initializations = describe("apiserver_watch_cache_initializations_total", "How often the watch cache was filled, which is done for all kinds at once.", kindLabels...)
 	resumes         = describe("millrace_watch_cache_resumes_total", "How often the log of the store was lost and resumed where it was.")
 	batches         = describe("millrace_watch_cache_batches_total", "Batches of the log of the store, including progress reports.")
 	forms           = describe("millrace_watch_cache_forms", "Encoded forms of objects that are kept.")
@@ -54,10 +54,11 @@ func (c *cached) Collect(out chan<- prometheus.Metric) {
 		value(cacheCapacity, prometheus.GaugeValue, float64(stats.WindowEvents))
 		value(windowBytes, prometheus.GaugeValue, float64(stats.WindowBytes))
 		value(cursors, prometheus.GaugeValue, float64(stats.Cursors))
+		value(initializations, prometheus.CounterValue, float64(1+s.Refills))
 		value(unreadable, prometheus.CounterValue, float64(stats.Unreadable))
 		value(unreadableNow, prometheus.GaugeValue, float64(stats.UnreadableNow))
 	}
-	for d, v := range map[*prometheus.Desc]int64{initializations: 1 + s.Refills, resumes: s.Resumes, batches: s.Batches} {
+	for d, v := range map[*prometheus.Desc]int64{resumes: s.Resumes, batches: s.Batches} {
 		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v))
 	}
 	out <- prometheus.MustNewConstMetric(forms, prometheus.GaugeValue, float64(s.Forms))

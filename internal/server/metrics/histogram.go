@@ -1,30 +1,31 @@
 package metrics
 
 import (
+	"math"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// scale is the unit of a histogram. Values are whole units, so that sums are integers; unit is the value of one unit in
-// Prometheus.
+// scale is the unit of a histogram. Values are whole units, so that sums are integers; per is how many of them are one in
+// Prometheus. A bound is divided by it: multiplied with 1e-9, 600 ms would be shown as 0.6000000000000001.
 type scale struct {
 	bounds []int64
-	unit   float64
+	per    float64
 }
 
 // seconds are counted in nanoseconds.
 func seconds(bounds ...float64) scale {
-	s := scale{unit: 1e-9}
+	s := scale{per: 1e9}
 	for _, b := range bounds {
-		s.bounds = append(s.bounds, int64(b*1e9))
+		s.bounds = append(s.bounds, int64(math.Round(b*1e9)))
 	}
 	return s
 }
 
 // bytes has bounds that grow by a factor.
 func bytes(first, factor int64, n int) scale {
-	s := scale{unit: 1}
+	s := scale{per: 1}
 	for range n {
 		s.bounds = append(s.bounds, first)
 		first *= factor
@@ -44,12 +45,33 @@ func newHistogram(s scale) *histogram {
 }
 
 func (h *histogram) observe(s scale, v int64) {
+	h.counts[s.index(v)].Add(1)
+	h.sum.Add(v)
+}
+
+// index is the bucket of a value.
+func (s *scale) index(v int64) int {
 	i := 0
 	for i < len(s.bounds) && v > s.bounds[i] {
 		i++
 	}
-	h.counts[i].Add(1)
-	h.sum.Add(v)
+	return i
+}
+
+// move takes away one observation, and makes another one. It is for a histogram that is added to another one: alone it
+// may count less than nothing.
+func (h *histogram) move(s scale, from, to int64) {
+	h.counts[s.index(from)].Add(^uint64(0))
+	h.counts[s.index(to)].Add(1)
+	h.sum.Add(to - from)
+}
+
+// add adds what another histogram of the same scale has.
+func (h *histogram) add(other *histogram) {
+	for i := range h.counts {
+		h.counts[i].Add(other.counts[i].Load())
+	}
+	h.sum.Add(other.sum.Load())
 }
 
 // metric returns the current state. The sum may include an observation that the counts do not include yet.
@@ -58,10 +80,10 @@ func (h *histogram) metric(d *prometheus.Desc, s scale, labels ...string) promet
 	var total uint64
 	for i, b := range s.bounds {
 		total += h.counts[i].Load()
-		buckets[float64(b)*s.unit] = total
+		buckets[float64(b)/s.per] = total
 	}
 	total += h.counts[len(s.bounds)].Load()
-	return prometheus.MustNewConstHistogram(d, total, float64(h.sum.Load())*s.unit, buckets, labels...)
+	return prometheus.MustNewConstHistogram(d, total, float64(h.sum.Load())/s.per, buckets, labels...)
 }
 
 func (h *histogram) empty() bool {

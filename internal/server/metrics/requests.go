@@ -35,6 +35,7 @@ type meter struct {
 	codes     [len(codes)]atomic.Uint64
 	durations *histogram
 	sizes     *histogram // of answers; nil for verbs that do not read
+	unwaited  *histogram // what the durations are without the time in queues, less the durations themselves
 	open      atomic.Int64
 	watched   *watched
 }
@@ -88,7 +89,7 @@ func (r *requests) add(l apiserver.Labels) *meter {
 	}
 	// Labels may be substrings of a request's path, which must not be kept in memory.
 	l.Group, l.Version, l.Resource, l.Subresource = strings.Clone(l.Group), strings.Clone(l.Version), strings.Clone(l.Resource), strings.Clone(l.Subresource)
-	m := &meter{labels: l, durations: newHistogram(durationScale)}
+	m := &meter{labels: l, durations: newHistogram(durationScale), unwaited: newHistogram(durationScale)}
 	if l.Verb == "GET" || l.Verb == "LIST" {
 		m.sizes = newHistogram(sizeScale)
 	}
@@ -118,12 +119,15 @@ func (m *meter) Started() {
 }
 
 // Finished implements apiserver.Meter.
-func (m *meter) Finished(code int, bytes int64, took time.Duration) {
+func (m *meter) Finished(code int, bytes int64, took, waited time.Duration) {
 	if code <= 0 || code >= len(codeIndex) {
 		code = 200 // the handler set no status, which means success, or took over the connection
 	}
 	m.codes[codeIndex[code]].Add(1)
 	m.durations.observe(durationScale, int64(took))
+	if waited > 0 {
+		m.unwaited.move(durationScale, int64(took), int64(max(took-waited, 0)))
+	}
 	if m.sizes != nil {
 		m.sizes.observe(sizeScale, bytes)
 	}
@@ -157,7 +161,7 @@ var (
 	longRunning     = describe("apiserver_longrunning_requests", "Open watches and connections.", routeLabels...)
 	watchEvents     = describe("apiserver_watch_events_total", "Events sent on watches.", "group", "version", "resource")
 	watchSizes      = describe("apiserver_watch_events_sizes", "Sizes of events sent on watches, in bytes.", "group", "version", "resource")
-	initialEvents   = describe("apiserver_init_events_total", "Initial events sent on watches.", "group", "version", "resource")
+	initialEvents   = describe("apiserver_init_events_total", "Initial events sent on watches.", kindLabels...)
 )
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
@@ -166,20 +170,29 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 
 // Describe implements prometheus.Collector.
 func (r *requests) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{requestTotal, requestDuration, responseSizes, longRunning, watchEvents, watchSizes, initialEvents} {
+	for _, d := range []*prometheus.Desc{requestTotal, requestDuration, responseSizes, longRunning, watchEvents, watchSizes, initialEvents,
+		sliDuration, terminations, deprecated} {
 		out <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (r *requests) Collect(out chan<- prometheus.Metric) {
-	for _, m := range *r.meters.Load() {
+	meters := *r.meters.Load()
+	for _, m := range meters {
 		m.collect(out)
+	}
+	routes := byRoute(meters)
+	collectDeprecated(out, routes)
+	for l, all := range routes {
+		collectRoute(out, l, all)
 	}
 	r.mu.Lock()
 	kinds := maps.Clone(r.kinds)
 	r.mu.Unlock()
+	initial := map[[2]string]uint64{}
 	for l, w := range kinds {
+		initial[[2]string{l.group, l.resource}] += w.initial.Load()
 		var events uint64
 		for i := range w.sizes.counts {
 			events += w.sizes.counts[i].Load()
@@ -187,7 +200,9 @@ func (r *requests) Collect(out chan<- prometheus.Metric) {
 		labels := []string{l.group, l.version, l.resource}
 		out <- prometheus.MustNewConstMetric(watchEvents, prometheus.CounterValue, float64(events), labels...)
 		out <- w.sizes.metric(watchSizes, eventScale, labels...)
-		out <- prometheus.MustNewConstMetric(initialEvents, prometheus.CounterValue, float64(w.initial.Load()), labels...)
+	}
+	for kind, n := range initial {
+		out <- prometheus.MustNewConstMetric(initialEvents, prometheus.CounterValue, float64(n), kind[:]...)
 	}
 }
 

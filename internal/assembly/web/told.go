@@ -1,0 +1,49 @@
+package web
+
+import (
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/millrace/millrace/internal/features"
+)
+
+// told is what the metrics say of the server itself: its features and its version.
+func (w *Web) told() []prometheus.Collector {
+	enabled := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "kubernetes_feature_enabled", Help: "Whether a feature of Kubernetes is on, by its name and stage.",
+	}, []string{"name", "stage"})
+	for _, g := range features.All() {
+		value := 0.0
+		if w.o.Features.Enabled(g.Name) {
+			value = 1
+		}
+		enabled.WithLabelValues(g.Name, stageLabel(g.Stage)).Set(value)
+	}
+	v := w.o.Version
+	speaks := v.Major + "." + v.Minor
+	version := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "version_info", Help: "The version of the program, and of the API that it speaks.",
+	}, []string{"component", "binary", "emulation", "min_compat"})
+	version.WithLabelValues("kube", strings.TrimPrefix(v.GitVersion, "v"), speaks, v.MinCompatibilityMajor+"."+v.MinCompatibilityMinor).Set(1)
+	return []prometheus.Collector{enabled, version}
+}
+
+// stageLabel is Kubernetes' label of a stage: features that are generally available have none.
+func stageLabel(stage string) string {
+	if stage == "ga" {
+		return ""
+	}
+	return strings.ToUpper(stage)
+}
+
+// noAudit counts nothing: without a policy there is no audit.
+func noAudit() []prometheus.Collector {
+	counter := func(name, help string) prometheus.Collector {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "apiserver_audit_" + name, Help: help})
+	}
+	return []prometheus.Collector{
+		counter("event_total", "Audit events that were generated and sent to the backends."),
+		counter("requests_rejected_total", "Requests that were refused because their audit failed."),
+	}
+}
