@@ -23,8 +23,12 @@ func TestInvalidFlagsAreRefusedInOneLine(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	for _, c := range []struct{ args, want string }{
 		{"up --nosuch", "unknown flag: --nosuch: see millrace up --help"},
-		{"up --nodes x", `invalid argument "x" for "--nodes"`},
+		{"up --node 3", "unknown flag: --node: did you mean --nodes? Otherwise see millrace up --help"},
+		{"up --nodes x", `invalid argument "x" for "--nodes" flag: not a whole number: see millrace up --help`},
+		{"up --nodes 99999999999999999999", `invalid argument "99999999999999999999" for "--nodes" flag: out of range`},
+		{"up --no-scheduler=perhaps", `invalid argument "perhaps" for "--no-scheduler" flag: neither true nor false`},
 		{"up --nodes -1", "--nodes -1 is less than none"},
+		{"up --config " + missing, "--config: open " + missing},
 		{"up --data=", "--data is empty"},
 		{"up --listen 6443", `--listen "6443" is not an address such as 127.0.0.1:6443`},
 		{"up --runtime docker", `--runtime "docker" is neither hollow nor cri:SOCKET`},
@@ -45,7 +49,8 @@ func TestInvalidFlagsAreRefusedInOneLine(t *testing.T) {
 		{"apiserver --tls-cert-file x", "--tls-cert-file and --tls-private-key-file belong together"},
 		{"apiserver --tls-cipher-suites TLS_AES_128_GCM_SHA256,x", "Cipher suite x not supported or doesn't exist"},
 		{"apiserver --tls-min-version TLS12", `unknown tls version "TLS12"`},
-		{"apiserver --tls-curve-preferences x", `strconv.ParseInt: parsing "x": invalid syntax`},
+		{"apiserver --tls-curve-preferences x", `invalid argument "x" for "--tls-curve-preferences" flag: not a whole number`},
+		{"apiserver --tls-curve-preferences 29,x", `invalid argument "29,x" for "--tls-curve-preferences" flag: "x" is not a whole number`},
 		{"apiserver --tls-curve-preferences 29,7777", "curve preference 7777 is not supported by the current Go version"},
 		{"apiserver --tls-curve-preferences 65565", "curve preference 65565 is not supported by the current Go version"},
 		{"apiserver --tls-sni-cert-key a", `invalid argument "a" for "--tls-sni-cert-key" flag: expected comma separated certificate and key file paths`},

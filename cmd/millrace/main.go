@@ -14,9 +14,11 @@ import (
 	"github.com/millrace/millrace/cmd/millrace/internal/assets"
 	"github.com/millrace/millrace/cmd/millrace/internal/backup"
 	"github.com/millrace/millrace/cmd/millrace/internal/build"
+	"github.com/millrace/millrace/cmd/millrace/internal/config"
 	"github.com/millrace/millrace/cmd/millrace/internal/controllers"
 	"github.com/millrace/millrace/cmd/millrace/internal/data"
 	"github.com/millrace/millrace/cmd/millrace/internal/faults"
+	"github.com/millrace/millrace/cmd/millrace/internal/flags"
 	"github.com/millrace/millrace/cmd/millrace/internal/history"
 	"github.com/millrace/millrace/cmd/millrace/internal/kubeconfig"
 	"github.com/millrace/millrace/cmd/millrace/internal/kubectl"
@@ -63,11 +65,11 @@ func root() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&version, "version", false, "print the version and end")
-	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return fmt.Errorf("%w: see %s --help", err, c.CommandPath()) })
+	c.SetFlagErrorFunc(flags.Mistake)
 	c.AddCommand(up.Command(), apiserver.Command(), controllers.Command(), scheduler.Command(), kubelet.Command(), network.DNSCommand(), network.ProxyCommand(), network.Command(),
 		faults.Command(), token.Command(), kubeconfig.Command(), pagelink.Command(), data.Command(),
 		history.Command(), history.AtCommand(), history.UndoCommand(), history.WhyCommand(), history.EffectsCommand(), history.FightsCommand(),
-		backup.Command(), backup.RestoreCommand(), backup.VerifyCommand(), assets.Command(), build.Command(), manual.Command())
+		backup.Command(), backup.RestoreCommand(), backup.VerifyCommand(), assets.Command(), build.Command(), manual.Command(), config.Command(up.Command()))
 	return c
 }
 
@@ -90,6 +92,7 @@ func programFor(name string) *cobra.Command {
 	c := make()
 	c.Use = name
 	c.SilenceUsage, c.SilenceErrors = true, true
+	c.SetFlagErrorFunc(flags.Mistake)
 	return c
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace"
+	"github.com/millrace/millrace/cmd/millrace/internal/config"
 	"github.com/millrace/millrace/cmd/millrace/internal/controllers"
 	"github.com/millrace/millrace/cmd/millrace/internal/flags"
 	"github.com/millrace/millrace/cmd/millrace/internal/kubelet"
@@ -41,6 +42,9 @@ func Command() *cobra.Command {
 			"Ctrl-C ends it. It leaves nothing behind but its data directory.\n" + flags.Missing(runtime.GOOS),
 		Args: cobra.NoArgs,
 		RunE: flags.UntilSignal(func(ctx context.Context, c *cobra.Command) error {
+			if err := config.Read(c.Flags(), os.LookupEnv); err != nil {
+				return err
+			}
 			log, err := f.Log.Logger(os.Stderr)
 			if err != nil {
 				return err
@@ -60,6 +64,7 @@ func Command() *cobra.Command {
 	}
 	f.Add(c)
 	fl := c.Flags()
+	config.Add(fl)
 	fl.Lookup("page").Usage += " (default: true if --listen is an address of loopback)"
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:6443", "address of the API; port 0 takes a free one")
 	fl.IntVar(&f.nodes, "nodes", 1, "number of hollow nodes (default with a real node: none)")
