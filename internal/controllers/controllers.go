@@ -120,6 +120,7 @@ func All(options Options) []loop.Entry {
 		bootstraptoken.Signer,
 		certificates.Approving,
 		certificates.Cleaner,
+		certificates.PodCleaner,
 		options.Signing.Entry(),
 		clusterrole.Entry,
 		options.CronJobs.Entry(),

@@ -51,6 +51,7 @@ func TestNamesAreThoseOfKubernetes(t *testing.T) {
 		"persistentvolume-protection-controller",
 		"persistentvolumeclaim-protection-controller",
 		"pod-garbage-collector-controller",
+		"podcertificaterequest-cleaner-controller",
 		"replicaset-controller",
 		"replicationcontroller-controller",
 		"resourceclaim-controller",

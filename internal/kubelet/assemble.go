@@ -124,7 +124,7 @@ func (k *Kubelet) connectDrivers() (err error) {
 func (k *Kubelet) furnishPods() (err error) {
 	o := &k.options
 	f := furnish.Options{
-		Root: o.Root, Kube: k.kube(), Services: k.servicesOf, Addresses: o.Addresses, Allocatable: k.capacity(),
+		Root: o.Root, Kube: k.kube(), Node: o.Name, Record: k.recorder(), Services: k.servicesOf, Addresses: o.Addresses, Allocatable: k.capacity(),
 		ClusterDNS: o.ClusterDNS, ClusterDomain: o.ClusterDomain, Resolver: o.Resolver, Logger: o.Logger, ImageUser: k.runtime.User,
 		Streaming: k.streaming(), SecretsOnDisk: k.options.SecretsOnDisk, Changed: func(key worker.Key) { k.crew.Changed(key) },
 	}

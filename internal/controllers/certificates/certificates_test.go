@@ -2,6 +2,7 @@ package certificates_test
 
 import (
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
@@ -234,6 +235,41 @@ func TestRequestsAreCleanedUp(t *testing.T) {
 		time.Sleep(24 * time.Hour)
 		if has("pending") || has("unsigned") {
 			t.Error("after a day something that nobody cares for is there")
+		}
+	})
+}
+
+func TestOldRequestsForCertificatesOfPodsAreDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := looptest.New(t, millracetest.API(t))
+		looptest.Start(t, s.Clients(), certificates.PodCleaner)
+		_, key, err := ed25519.GenerateKey(rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stub, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		requests := s.Kube.CertificatesV1().PodCertificateRequests("default")
+		for _, name := range []string{"first", "second"} {
+			r := &certificatesv1.PodCertificateRequest{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: certificatesv1.PodCertificateRequestSpec{
+				SignerName: "a.example/s", PodName: "p", PodUID: "u", ServiceAccountName: "s", ServiceAccountUID: "u", NodeName: "n", NodeUID: "u", StubPKCS10Request: stub,
+			}}
+			if _, err := requests.Create(t.Context(), r, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(5 * time.Minute)
+		}
+		for _, c := range []struct {
+			after time.Duration
+			want  int
+		}{{4 * time.Minute, 2}, {2 * time.Minute, 1}, {5 * time.Minute, 0}} {
+			time.Sleep(c.after)
+			list, err := requests.List(t.Context(), metav1.ListOptions{})
+			if err != nil || len(list.Items) != c.want {
+				t.Errorf("%d are left, not %d: %v", len(list.Items), c.want, err)
+			}
 		}
 	})
 }

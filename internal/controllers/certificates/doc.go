@@ -1,4 +1,5 @@
-// Package certificates approves, signs and cleans up CertificateSigningRequests.
+// Package certificates approves, signs and cleans up CertificateSigningRequests, and cleans up
+// PodCertificateRequests, which others sign.
 //
 // Guarantees:
 //
@@ -7,7 +8,8 @@
 //   - An approved request for one of Kubernetes' own signers gets its certificate. It is valid no longer than
 //     requested, than the signer allows, and than the CA itself. A request that the signer does not allow gets the
 //     condition Failed, for good.
-//   - Requests are deleted an hour after they were decided, or after a day without a decision.
+//   - Requests are deleted an hour after they were decided, or after a day without a decision. PodCertificateRequests
+//     are deleted a quarter of an hour after they were made.
 //
 // Serving certificates of kubelets and client certificates of users must be approved by a person or another program.
 package certificates
@@ -27,10 +29,11 @@ import (
 )
 
 const (
-	approvingName = "certificatesigningrequest-approving-controller"
-	signingName   = "certificatesigningrequest-signing-controller"
-	cleanerName   = "certificatesigningrequest-cleaner-controller"
-	workers       = 5
+	approvingName  = "certificatesigningrequest-approving-controller"
+	signingName    = "certificatesigningrequest-signing-controller"
+	cleanerName    = "certificatesigningrequest-cleaner-controller"
+	podCleanerName = "podcertificaterequest-cleaner-controller"
+	workers        = 5
 )
 
 // Authority is a CA that signs certificates.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,14 +37,16 @@ func (f *Furnisher) files(ctx context.Context, pod *corev1.Pod, v *corev1.Volume
 		return all, f.downward(all, pod, v.DownwardAPI.Items, v.DownwardAPI.DefaultMode)
 	}
 	for i := range v.Projected.Sources {
-		if err := f.project(ctx, all, pod, &v.Projected.Sources[i], v.Projected.DefaultMode); err != nil {
+		if err := f.project(ctx, all, pod, v, i); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
 }
 
-func (f *Furnisher) project(ctx context.Context, all map[string]file, pod *corev1.Pod, s *corev1.VolumeProjection, mode *int32) error {
+// project adds the files of one source of a projected volume.
+func (f *Furnisher) project(ctx context.Context, all map[string]file, pod *corev1.Pod, v *corev1.Volume, source int) error {
+	s, mode := &v.Projected.Sources[source], v.Projected.DefaultMode
 	switch {
 	case s.ConfigMap != nil:
 		data, err := f.objects.configMap(ctx, pod, s.ConfigMap.Name)
@@ -58,7 +61,7 @@ func (f *Furnisher) project(ctx context.Context, all map[string]file, pod *corev
 		if err != nil {
 			return fmt.Errorf("failed to fetch token: %w", err)
 		}
-		all[s.ServiceAccountToken.Path] = tokenFile(pod, token, mode)
+		all[s.ServiceAccountToken.Path] = ownFile(pod, []byte(token), mode)
 		return nil
 	case s.ClusterTrustBundle != nil:
 		text, err := f.bundle(ctx, pod, s.ClusterTrustBundle)
@@ -67,14 +70,33 @@ func (f *Furnisher) project(ctx context.Context, all map[string]file, pod *corev
 		}
 		all[s.ClusterTrustBundle.Path] = file{content: text, mode: modeOf(nil, mode)}
 		return nil
+	case s.PodCertificate != nil:
+		return f.certificate(ctx, all, pod, v, source)
 	}
 	return ErrUnsupported
 }
 
-// tokenFile returns the file of a token. If all containers run as the same user it is theirs alone; and with a group,
+// certificate adds the files of a pod's own certificate: those that have a path.
+func (f *Furnisher) certificate(ctx context.Context, all map[string]file, pod *corev1.Pod, v *corev1.Volume, source int) error {
+	s := v.Projected.Sources[source].PodCertificate
+	c, err := f.certificates.get(ctx, pod, projection{string(pod.UID), v.Name, source}, s)
+	if err != nil {
+		return err
+	}
+	for path, content := range map[string][]byte{
+		s.CredentialBundlePath: slices.Concat(c.key, c.chain), s.KeyPath: c.key, s.CertificateChainPath: c.chain,
+	} {
+		if path != "" {
+			all[path] = ownFile(pod, content, v.Projected.DefaultMode)
+		}
+	}
+	return nil
+}
+
+// ownFile returns the file of a token or a key. If all containers run as the same user it is theirs alone; and with a group,
 // the group's.
-func tokenFile(pod *corev1.Pod, token string, mode *int32) file {
-	f := file{content: []byte(token), mode: modeOf(nil, mode), owner: onlyUser(&pod.Spec)}
+func ownFile(pod *corev1.Pod, content []byte, mode *int32) file {
+	f := file{content: content, mode: modeOf(nil, mode), owner: onlyUser(&pod.Spec)}
 	if f.owner != nil || fsgroup.Of(pod) != nil {
 		f.mode = 0o600
 	}

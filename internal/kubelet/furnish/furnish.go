@@ -13,11 +13,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/millrace/millrace/internal/kubelet/container"
 	"github.com/millrace/millrace/internal/kubelet/worker"
+	"github.com/millrace/millrace/loop"
 )
 
 // ErrUnsupported means that this kubelet does not support a type of volume.
@@ -29,6 +31,8 @@ type Options struct {
 	Root string
 	// Kube reads config maps, secrets and claims, and requests tokens. It is nil in a standalone kubelet.
 	Kube kubernetes.Interface
+	// Node is the node's name, in whose name certificates of pods are requested.
+	Node string
 	// Services returns the services of a namespace. Nil means that there are none.
 	Services func(namespace string) []*corev1.Service
 	// Addresses are the node's addresses.
@@ -57,8 +61,16 @@ type Options struct {
 	SecretsOnDisk bool
 	// Changed hears of pods whose config maps or secrets have changed. Nil hears nothing.
 	Changed func(worker.Key)
-	Logger  *slog.Logger
+	// Record records events. Nil drops them.
+	Record loop.Recorder
+	Logger *slog.Logger
 }
+
+// unheard drops events.
+type unheard struct{}
+
+// Eventf does nothing.
+func (unheard) Eventf(runtime.Object, string, string, string, ...any) {}
 
 // Registries have credentials of image registries.
 type Registries interface {
@@ -91,9 +103,10 @@ type Plugins interface {
 // Furnisher furnishes the pods of one node. It is a loop.Runner.
 type Furnisher struct {
 	Options
-	objects *objects
-	tokens  *tokens
-	mounts  mounts
+	objects      *objects
+	tokens       *tokens
+	certificates *podCertificates
+	mounts       mounts
 
 	making sync.Mutex // held while a device gets a file system
 	giving sync.Mutex // held while a pod gets the users of its user namespace
@@ -115,9 +128,14 @@ func New(o Options) *Furnisher {
 	if o.Changed == nil {
 		o.Changed = func(worker.Key) {}
 	}
-	return &Furnisher{
+	if o.Record == nil {
+		o.Record = unheard{}
+	}
+	f := &Furnisher{
 		Options: o, objects: newObjects(&o), tokens: newTokens(o.Kube), mounts: system{}, subUsers: "/etc/subuid", subGroups: "/etc/subgid",
 	}
+	f.certificates = &podCertificates{o: &f.Options, objects: f.objects, known: map[projection]*podCertificate{}}
+	return f
 }
 
 // Run runs the watches until ctx ends. A standalone kubelet has nothing to watch and need not call it.
@@ -233,6 +251,7 @@ func (f *Furnisher) Release(ctx context.Context, _ worker.Key, uid string) error
 		}
 	}
 	f.tokens.forget(uid)
+	f.certificates.forget(uid)
 	f.objects.release(uid)
 	// The directory of termination messages stays until Sweep, because the final status is made from it.
 	return os.RemoveAll(filepath.Join(directory, "volumes"))

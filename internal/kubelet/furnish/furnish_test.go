@@ -290,7 +290,7 @@ func TestATokenIsForTheUserOfTheContainers(t *testing.T) {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{
 			SecurityContext: &c.pod, InitContainers: []corev1.Container{{SecurityContext: c.init}}, Containers: []corev1.Container{{SecurityContext: c.main}},
 		}}
-		f := tokenFile(pod, "token", nil)
+		f := ownFile(pod, []byte("token"), nil)
 		if f.mode != c.mode || !ptr.Equal(f.owner, c.owner) {
 			t.Errorf("%s: the mode is %o, the owner %d", name, f.mode, ptr.Deref(f.owner, -1))
 		}

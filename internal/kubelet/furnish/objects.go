@@ -24,11 +24,12 @@ var ErrNoServer = errors.New("this kubelet runs without an API server")
 // firstLook is how long a pod waits for the first state of an object.
 const firstLook = 10 * time.Second
 
-// objects has the config maps, secrets and trust bundles that pods of this node use. Each is watched on its own, once
+// objects has the config maps, secrets, trust bundles and requests for certificates that pods of this node use. Each is watched on its own, once
 // for all pods, while a pod uses it. So no other objects are read, and changes arrive at once. While the server cannot
 // be reached, the last content is used.
 type objects struct {
 	kube      kubernetes.Interface
+	node      string
 	streaming bool
 	log       *slog.Logger
 	changed   func(worker.Key) // called for each pod that uses the changed object
@@ -65,7 +66,7 @@ type entry struct {
 }
 
 func newObjects(o *Options) *objects {
-	return &objects{kube: o.Kube, streaming: o.Streaming, log: o.Logger, changed: o.Changed, begun: make(chan struct{}), known: map[object]*entry{}}
+	return &objects{kube: o.Kube, node: o.Node, streaming: o.Streaming, log: o.Logger, changed: o.Changed, begun: make(chan struct{}), known: map[object]*entry{}}
 }
 
 // run allows watches until ctx ends.
@@ -141,16 +142,31 @@ func (o *objects) use(by user, key object) *entry {
 func (o *objects) release(uid string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for key, e := range o.known {
-		for u := range e.users {
-			if u.uid == uid {
-				delete(e.users, u)
-			}
+	for key := range o.known {
+		o.dropLocked(uid, key)
+	}
+}
+
+// drop removes a pod from one object.
+func (o *objects) drop(uid string, key object) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.dropLocked(uid, key)
+}
+
+func (o *objects) dropLocked(uid string, key object) {
+	e := o.known[key]
+	if e == nil {
+		return
+	}
+	for u := range e.users {
+		if u.uid == uid {
+			delete(e.users, u)
 		}
-		if len(e.users) == 0 {
-			e.stop()
-			delete(o.known, key)
-		}
+	}
+	if len(e.users) == 0 {
+		e.stop()
+		delete(o.known, key)
 	}
 }
 
@@ -159,6 +175,8 @@ func (o *objects) watch(ctx context.Context, key object, e *entry) {
 	var err error
 	if key.kind == bundleKind || key.kind == signerKind {
 		err = o.watchBundles(ctx, key, e)
+	} else if key.kind == podRequestKind {
+		err = o.watchPodRequest(ctx, key, e)
 	} else if key.kind == "secret" {
 		err = follow(ctx, o, key, e, informer.For(o.kube.CoreV1().Secrets(key.namespace)), func(s *corev1.Secret) map[string][]byte { return contentOf(nil, s.Data) })
 	} else {

@@ -3,6 +3,7 @@ package admission_test
 import (
 	"context"
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
@@ -329,6 +330,34 @@ func TestCertificatesAreApprovedAndSignedByThoseWhoMay(t *testing.T) {
 
 	_, err = w.Try(of, signing(t, "b", certificatesv1.KubeAPIServerClientSignerName, "system:masters"), registry.WriteOptions{})
 	refused(t, err, "use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed")
+}
+
+func TestThoseWhoMaySignEndRequestsForCertificatesOfPods(t *testing.T) {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stub, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deny := func(o resource.Object) {
+		o.(*certificatesv1.PodCertificateRequest).Status.Conditions = []metav1.Condition{{Type: "Denied", Status: "True", Reason: "R", LastTransitionTime: metav1.Now()}}
+	}
+	const of = "podcertificaterequests.certificates.k8s.io"
+	for verb, may := range map[string]bool{"sign": true, "approve": false} {
+		w := newServer(t, admission.Options{Authorize: only(verb), Disable: admission.Names()})
+		w.create(of, &certificatesv1.PodCertificateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "r"}, Spec: certificatesv1.PodCertificateRequestSpec{
+			SignerName: "example.com/s", PodName: "p", PodUID: "u", ServiceAccountName: "s", ServiceAccountUID: "u", NodeName: "n", NodeUID: "u", StubPKCS10Request: stub,
+		}})
+		if _, err := w.tryUpdate(of, "default", "r", "status", func(resource.Object) {}); err != nil {
+			t.Errorf("to change nothing is refused: %v", err)
+		}
+		_, err := w.tryUpdate(of, "default", "r", "status", deny)
+		if (err == nil) != may || err != nil && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), `is not permitted to "sign" for signer "example.com/s"`)) {
+			t.Errorf("who may %s gets %v", verb, err)
+		}
+	}
 }
 
 func signing(t *testing.T, name, signer, organization string) *certificatesv1.CertificateSigningRequest {

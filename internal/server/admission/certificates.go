@@ -5,14 +5,18 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"slices"
 	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/millrace/millrace/internal/server/auth"
 	"github.com/millrace/millrace/internal/server/registry"
+	"github.com/millrace/millrace/internal/server/resource"
 )
 
 type signingRequest = certificatesv1.CertificateSigningRequest
@@ -54,6 +58,24 @@ func certificateSigning(a auth.Authorizer) registry.Admission {
 			return forbidden(c, "user not permitted to sign requests with signerName %q", signer)
 		}
 		return nil
+	})
+}
+
+// podCertificateSigning lets only those write the status of a pod's request who may sign for its signer. It is part of
+// the API, and no plugin that could be turned off.
+func podCertificateSigning(a auth.Authorizer) registry.Admission {
+	return validating("PodCertificateSigning", func(ctx context.Context, c *registry.Change) error {
+		if c.Operation != registry.Update || c.View != "status" || !is(c, "certificates.k8s.io", "podcertificaterequests") {
+			return nil
+		}
+		r, old := c.Object.(*certificatesv1.PodCertificateRequest), c.Old.(*certificatesv1.PodCertificateRequest)
+		signer := old.Spec.SignerName
+		if equality.Semantic.DeepEqual(r.Status, old.Status) || authorized(ctx, a, "sign", signer) {
+			return nil
+		}
+		err := field.Forbidden(field.NewPath("spec", "signerName"),
+			fmt.Sprintf("User %q is not permitted to \"sign\" for signer %q", resource.CallFrom(ctx).User, signer))
+		return apierrors.NewInvalid(c.Kind.GroupVersionKind().GroupKind(), old.Name, field.ErrorList{err})
 	})
 }
 

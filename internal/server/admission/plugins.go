@@ -105,7 +105,7 @@ func New(o Options) ([]registry.Admission, error) {
 			all = append(all, other)
 		}
 	}
-	return append(all, resources.resourceClaims(o.Authorize)), nil
+	return append(all, resources.resourceClaims(o.Authorize), podCertificateSigning(o.Authorize)), nil
 }
 
 // maker makes a plugin when it is on.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -41,6 +42,9 @@ func (c *cluster) relates(ctx context.Context, node string, of thing, namespace,
 	case slice:
 		s, err := read[*resourcev1.ResourceSlice](ctx, c, schema.GroupResource{Group: resourcev1.GroupName, Resource: "resourceslices"}, "", name)
 		return s != nil && s.Spec.NodeName != nil && *s.Spec.NodeName == node, err
+	case podRequest:
+		r, err := read[*certificatesv1.PodCertificateRequest](ctx, c, podRequestResource, namespace, name)
+		return r != nil && string(r.Spec.NodeName) == node, err
 	case volume:
 		return c.usesVolume(ctx, node, name)
 	case secret:
@@ -122,7 +126,10 @@ func (c *cluster) volumeNeeds(ctx context.Context, namespace, claimed, secretNam
 	return slices.Contains(volumeSecrets(v), corev1.SecretReference{Namespace: secretNamespace, Name: name}), nil
 }
 
-var volumes = schema.GroupResource{Resource: "persistentvolumes"}
+var (
+	volumes            = schema.GroupResource{Resource: "persistentvolumes"}
+	podRequestResource = schema.GroupResource{Group: certificatesv1.GroupName, Resource: "podcertificaterequests"}
+)
 
 // storage is nil if the kind is not served.
 func (c *cluster) storage(gr schema.GroupResource) (*registry.Storage, error) {

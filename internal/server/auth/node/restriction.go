@@ -45,7 +45,7 @@ func (n *restriction) check(ctx context.Context, c *registry.Change) error {
 		return apierrors.NewForbidden(c.Kind.GroupResource(), nameOf(c), fmt.Errorf("could not determine node from user %q", user.Name))
 	}
 	err := n.restrict(ctx, node, c)
-	if err == nil || apierrors.IsNotFound(err) {
+	if late := (behind{}); err == nil || apierrors.IsNotFound(err) || errors.As(err, &late) {
 		return err
 	}
 	return apierrors.NewForbidden(c.Kind.GroupResource(), nameOf(c), err)
@@ -77,6 +77,8 @@ func (n *restriction) restrict(ctx context.Context, node string, c *registry.Cha
 		return ownName(node, c, "CSINode")
 	case schema.GroupResource{Group: resourcev1.GroupName, Resource: "resourceslices"}:
 		return restrictSlice(node, c)
+	case podRequestResource:
+		return n.restrictPodRequest(ctx, node, c)
 	case schema.GroupResource{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests"}:
 		return restrictRequest(node, c)
 	}
@@ -145,22 +147,7 @@ func (n *restriction) bound(ctx context.Context, node string, c *registry.Change
 
 // pod reads a pod: the newest one if the cache does not know it yet.
 func (n *restriction) pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
-	s, err := n.cluster.storage(podResource)
-	if err != nil {
-		return nil, err
-	}
-	if s == nil {
-		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, name)
-	}
-	o, err := s.Get(ctx, namespace, name, registry.Freshness{})
-	if err != nil {
-		return nil, err
-	}
-	decoded, err := s.Kind().Decode(ctx, o.Value(), o.Revision.String())
-	if err != nil {
-		return nil, err
-	}
-	return decoded.(*corev1.Pod), nil
+	return newest[*corev1.Pod](ctx, n.cluster, podResource, namespace, name)
 }
 
 func restrictStatus(node string, p, old *corev1.Pod) error {

@@ -24,6 +24,7 @@ const (
 	account       thing = "serviceaccount"
 	resourceClaim thing = "resourceclaim"
 	slice         thing = "resourceslice"
+	podRequest    thing = "podcertificaterequest"
 )
 
 // decision is what a rule comes to: it allows, it asks for a relation of the node to the object, or neither, for a
@@ -55,7 +56,7 @@ var divided = map[schema.GroupResource]rule{
 	{Group: "storage.k8s.io", Resource: "volumeattachments"}:           getting(attachment),
 	{Group: "resource.k8s.io", Resource: "resourceclaims"}:             getting(resourceClaim),
 	{Group: "resource.k8s.io", Resource: "resourceslices"}:             resourceSlices,
-	{Group: "certificates.k8s.io", Resource: "podcertificaterequests"}: selecting("spec.nodeName"),
+	{Group: "certificates.k8s.io", Resource: "podcertificaterequests"}: podRequests,
 }
 
 func one(verb string, of ...string) bool { return slices.Contains(of, verb) }
@@ -85,16 +86,6 @@ func getting(of thing) rule {
 			return no("cannot get subresource")
 		}
 		return decision{of: of}
-	}
-}
-
-// selecting allows to list and watch what a field says to be of the node.
-func selecting(field string) rule {
-	return func(node string, at *auth.Attributes) decision {
-		if at.Subresource == "" && one(at.Verb, "list", "watch") && selects(at, field, node) {
-			return yes
-		}
-		return no("can only list/watch %s with %s field selector", at.Resource, field)
 	}
 }
 
@@ -203,4 +194,22 @@ func resourceSlices(node string, at *auth.Attributes) decision {
 		return yes
 	}
 	return no("can only list/watch/deletecollection resourceslices with spec.nodeName field selector")
+}
+
+// podRequests may be made, in the name of the node's own pods, as NodeRestriction sees to, and read. The status is the
+// signer's.
+func podRequests(node string, at *auth.Attributes) decision {
+	switch {
+	case at.Subresource != "":
+		return no("nodes may not access the status subresource of PodCertificateRequests")
+	case at.Verb == "create":
+		return yes
+	case at.Verb == "get":
+		return decision{of: podRequest}
+	case !one(at.Verb, "list", "watch"):
+		return no("nodes may not %s podcertificaterequests", at.Verb)
+	case selects(at, "spec.nodeName", node):
+		return yes
+	}
+	return no("can only list/watch podcertificaterequests with nodeName field selector")
 }

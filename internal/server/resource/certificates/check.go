@@ -7,12 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/millrace/millrace/internal/server/resource/check"
@@ -33,7 +31,7 @@ func checkRequest(r *request) field.ErrorList {
 	if r.Spec.SignerName == "kubernetes.io/legacy-unknown" {
 		errs = append(errs, field.Invalid(path.Child("signerName"), r.Spec.SignerName, "the legacy signerName is not allowed via this API version"))
 	} else {
-		errs = append(errs, checkSigner(r.Spec.SignerName, path.Child("signerName"))...)
+		errs = append(errs, check.Signer(r.Spec.SignerName, path.Child("signerName"))...)
 	}
 	if n := r.Spec.ExpirationSeconds; n != nil && *n < shortest {
 		errs = append(errs, field.Invalid(path.Child("expirationSeconds"), *n, "may not specify a duration less than 600 seconds (10 minutes)"))
@@ -62,48 +60,6 @@ func checkUsages(all []certificatesv1.KeyUsage, path *field.Path) field.ErrorLis
 		if slices.Contains(all[:i], u) {
 			errs = append(errs, field.Duplicate(path.Index(i), u))
 		}
-	}
-	return errs
-}
-
-const (
-	maxDomain     = 253
-	maxSignerPath = 253 + 1 + 63
-	maxSigner     = maxDomain + 1 + maxSignerPath
-)
-
-// checkSigner requires a domain and a path, such as example.com/signer.
-func checkSigner(name string, path *field.Path) field.ErrorList {
-	if name == "" {
-		return field.ErrorList{field.Required(path, "")}
-	}
-	domain, rest, _ := strings.Cut(name, "/")
-	if strings.Count(name, "/") != 1 {
-		return field.ErrorList{field.Invalid(path, name, "must be a fully qualified domain and path of the form 'example.com/signer-name'")}
-	}
-	var errs field.ErrorList
-	if len(domain) > maxDomain {
-		errs = append(errs, field.TooLong(path, domain, maxDomain))
-	}
-	parts := strings.Split(domain, ".")
-	for _, part := range parts {
-		for _, msg := range validation.IsDNS1123Label(part) {
-			errs = append(errs, field.Invalid(path, domain, fmt.Sprintf("validating label %q: %s", part, msg)))
-		}
-	}
-	if len(parts) < 2 {
-		errs = append(errs, field.Invalid(path, domain, "should be a domain with at least two segments separated by dots"))
-	}
-	for part := range strings.SplitSeq(rest, ".") {
-		for _, msg := range validation.IsDNS1123Subdomain(part) {
-			errs = append(errs, field.Invalid(path, rest, fmt.Sprintf("validating label %q: %s", part, msg)))
-		}
-	}
-	if len(rest) > maxSignerPath {
-		errs = append(errs, field.TooLong(path, rest, maxSignerPath))
-	}
-	if len(name) > maxSigner {
-		errs = append(errs, field.TooLong(path, name, maxSigner))
 	}
 	return errs
 }

@@ -18,7 +18,9 @@ import (
 )
 
 // Kinds returns the kinds of the group.
-func Kinds() []*resource.Kind { return []*resource.Kind{SigningRequests(), TrustBundles()} }
+func Kinds() []*resource.Kind {
+	return []*resource.Kind{SigningRequests(), TrustBundles(), PodRequests()}
+}
 
 type request = certificatesv1.CertificateSigningRequest
 

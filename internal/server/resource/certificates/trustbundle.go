@@ -6,7 +6,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"slices"
-	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/api/certificates/v1beta1"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/millrace/millrace/internal/server/resource"
+	"github.com/millrace/millrace/internal/server/resource/check"
 	"github.com/millrace/millrace/internal/server/resource/table"
 )
 
@@ -53,32 +53,16 @@ func TrustBundles() *resource.Kind {
 
 func checkBundle(b *trustBundle, content bool) field.ErrorList {
 	var errs field.ErrorList
-	for _, msg := range bundleName(b.Name, b.Spec.SignerName) {
+	for _, msg := range check.TrustBundleName(b.Name, b.Spec.SignerName) {
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), b.Name, msg))
 	}
 	if b.Spec.SignerName != "" {
-		errs = append(errs, checkSigner(b.Spec.SignerName, field.NewPath("spec", "signerName"))...)
+		errs = append(errs, check.Signer(b.Spec.SignerName, field.NewPath("spec", "signerName"))...)
 	}
 	if content {
 		errs = append(errs, checkAnchors(b.Spec.TrustBundle, field.NewPath("spec", "trustBundle"))...)
 	}
 	return errs
-}
-
-// bundleName validates a name: with a signer it must begin with the signer's name.
-func bundleName(name, signer string) []string {
-	if signer == "" {
-		if strings.Contains(name, ":") {
-			return []string{`ClusterTrustBundle without signer name must not have ":" in its name`}
-		}
-		return validation.NameIsDNSSubdomain(name, false)
-	}
-	prefix := strings.ReplaceAll(signer, "/", ":") + ":"
-	rest, ok := strings.CutPrefix(name, prefix)
-	if !ok {
-		return []string{fmt.Sprintf("ClusterTrustBundle for signerName %s must be named with prefix %s", signer, prefix)}
-	}
-	return validation.NameIsDNSSubdomain(rest, false)
 }
 
 // checkAnchors requires distinct CA certificates, and nothing else.

@@ -52,6 +52,8 @@ func certificates(k byName) {
 		}))
 	add(k, "certificates.k8s.io", "clustertrustbundles",
 		alike[*certificatesv1.ClusterTrustBundle, certificatesv1alpha1.ClusterTrustBundle](certificatesv1alpha1.SchemeGroupVersion, "ClusterTrustBundle"))
+	add(k, "certificates.k8s.io", "podcertificaterequests",
+		alike[*certificatesv1.PodCertificateRequest, certificatesv1beta1.PodCertificateRequest](certificatesv1beta1.SchemeGroupVersion, "PodCertificateRequest"))
 }
 
 func coordination(k byName) {

@@ -1,7 +1,11 @@
 package podspec
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace/millrace/internal/server/resource/check"
 )
 
 const (
@@ -50,12 +54,12 @@ func (x *examiner) projection(p, whole fieldPath, v *corev1.VolumeProjection, pa
 	}
 	if s := v.ClusterTrustBundle; s != nil {
 		if c, first := one.open("clusterTrustBundle"); first {
-			x.trustBundle(c, s, paths)
+			x.trustBundle(c, whole, s, paths)
 		}
 	}
 	if s := v.PodCertificate; s != nil {
 		if c, first := one.open("podCertificate"); first {
-			x.podCertificate(c, s, paths)
+			x.podCertificate(c, whole, s, paths)
 		}
 	}
 }
@@ -89,43 +93,55 @@ func (x *examiner) token(p, whole fieldPath, t *corev1.ServiceAccountTokenProjec
 	}
 }
 
-func (x *examiner) trustBundle(p fieldPath, t *corev1.ClusterTrustBundleProjection, paths *seen[string]) {
+func (x *examiner) trustBundle(p, whole fieldPath, t *corev1.ClusterTrustBundleProjection, paths *seen[string]) {
 	byName, bySigner := t.Name != nil, t.SignerName != nil
 	switch {
 	case byName && bySigner:
 		x.invalid(p, "", "only one of name and signerName may be used")
 	case byName:
-		if x.requireText(p, "name", *t.Name) {
-			x.invalidAll(p.child("name"), *t.Name, subdomain(*t.Name))
+		x.bundleName(p, *t.Name)
+		if t.LabelSelector != nil {
+			x.invalid(p.child("labelSelector"), "", "labelSelector must be unset if name is specified")
 		}
 	case bySigner:
-		x.requireText(p, "signerName", *t.SignerName)
+		if *t.SignerName == "" {
+			x.required(p.child("signerName"), "must be a valid signer name")
+		}
+		x.errs = append(x.errs, check.Signer(*t.SignerName, x.path(p.child("signerName")))...)
+		x.labelSelector(p, "labelSelector", t.LabelSelector)
 	default:
 		x.required(p, "either name or signerName must be specified")
 	}
 	if x.requireText(p, "path", t.Path) {
 		c := p.child("path")
 		x.filePath(c, t.Path)
-		x.newPath(c, t.Path, t.Path, paths)
+		x.newPath(whole, t.Path, t.Path, paths)
 	}
 }
 
-const (
-	defaultCertificateSeconds int32 = 24 * 60 * 60
-	minCertificateSeconds           = 60 * 60
-	maxCertificateSeconds           = 91 * 24 * 60 * 60
-)
+// bundleName validates the name of a bundle. With a colon it is one of a signer's, whose name it begins with.
+func (x *examiner) bundleName(p fieldPath, name string) {
+	if name == "" {
+		x.required(p.child("name"), "must be a valid object name")
+	}
+	for _, msg := range check.TrustBundleName(name, check.SignerOf(name)) {
+		x.invalid(p.child("name"), name, "not a valid clustertrustbundlename: "+msg)
+	}
+}
 
-func (x *examiner) podCertificate(p fieldPath, t *corev1.PodCertificateProjection, paths *seen[string]) {
-	x.requireText(p, "signerName", t.SignerName)
-	oneOf(&x.findings, p.child("keyType"), t.KeyType, "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519", "RSA3072", "RSA4096")
+func (x *examiner) podCertificate(p, whole fieldPath, t *corev1.PodCertificateProjection, paths *seen[string]) {
+	x.errs = append(x.errs, check.Signer(t.SignerName, x.path(p.child("signerName")))...)
+	if t.UserAnnotations != nil {
+		x.errs = append(x.errs, check.SignerAnnotations(t.UserAnnotations, x.path(p.child("userAnnotations")))...)
+	}
+	oneOf(&x.findings, p.child("keyType"), t.KeyType, "RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519")
 	if s := t.MaxExpirationSeconds; s != nil {
-		c := p.child("maxExpirationSeconds")
-		if *s < minCertificateSeconds {
+		c, longest := p.child("maxExpirationSeconds"), check.MaxCertificateSeconds(t.SignerName)
+		if *s < check.MinCertificateSeconds {
 			x.invalid(c, *s, "if provided, maxExpirationSeconds must be >= 3600")
 		}
-		if *s > maxCertificateSeconds {
-			x.invalid(c, *s, "if provided, maxExpirationSeconds must be <= 7862400")
+		if *s > longest {
+			x.invalid(c, *s, fmt.Sprintf("if provided, maxExpirationSeconds must be <= %d", longest))
 		}
 	}
 	any := false
@@ -136,7 +152,7 @@ func (x *examiner) podCertificate(p fieldPath, t *corev1.PodCertificateProjectio
 			any = true
 			c := p.child(f.name)
 			x.filePath(c, f.path)
-			x.newPath(c, f.path, f.path, paths)
+			x.newPath(whole, f.path, f.path, paths)
 		}
 	}
 	if !any {
