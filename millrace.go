@@ -27,8 +27,11 @@ import (
 	"github.com/millrace/millrace/internal/assembly/access"
 	"github.com/millrace/millrace/internal/assembly/address"
 	"github.com/millrace/millrace/internal/assembly/identity"
+	"github.com/millrace/millrace/internal/assembly/loops"
+	"github.com/millrace/millrace/internal/assembly/storage"
 	"github.com/millrace/millrace/internal/assembly/web"
 	"github.com/millrace/millrace/internal/durable"
+	"github.com/millrace/millrace/internal/planes"
 	"github.com/millrace/millrace/internal/server/auth"
 	"github.com/millrace/millrace/internal/server/pki"
 )
@@ -37,8 +40,11 @@ import (
 type Cluster struct {
 	running *assembly.List
 	address *address.Address
+	storage *storage.Storage
 	access  *access.Access
 	web     *web.Web
+	loops   *loops.Loops
+	planes  *planes.Planes // nil if there are none
 }
 
 // Start starts a cluster and returns when it is ready. ctx only limits the start; Close stops the cluster.

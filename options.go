@@ -2,6 +2,7 @@ package millrace
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -123,10 +124,15 @@ type Options struct {
 	// Page serves a page for browsers at /page/ of the port. If that is a port of loopback, the page is also served
 	// without TLS on a port of its own, since browsers do not know the cluster's authority. PageLink lets somebody in.
 	Page bool
+	// Planes lets this cluster run others, which objects of the kind ControlPlane (planes.millrace.dev) declare. They are
+	// at /clusters/NAME of its port.
+	Planes bool
 	// Serving has limits and certificates of the API server.
 	Serving ServingOptions
 	// Logger receives the log; nil discards it.
 	Logger *slog.Logger
+
+	plane planeOptions
 }
 
 // EtcdOptions configure the connection to an etcd cluster.
@@ -225,6 +231,9 @@ func (o *Options) ownNodes() bool { return o.Nodes > 0 || o.Runtime != "" }
 func (o *Options) check() error {
 	if b := o.LoadBalancer; b != "" && b != "none" && b != balancedByNodes {
 		return fmt.Errorf("%q as the load balancer is neither node nor none", b)
+	}
+	if o.Planes && len(o.Etcd.Servers) > 0 {
+		return errors.New("a cluster whose objects are in an etcd cluster cannot run others yet: leave out Options.Planes")
 	}
 	return o.checkBubble()
 }

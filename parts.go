@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,6 +19,7 @@ import (
 	"github.com/millrace/millrace/internal/assembly/objects"
 	"github.com/millrace/millrace/internal/assembly/plugins"
 	"github.com/millrace/millrace/internal/assembly/storage"
+	"github.com/millrace/millrace/internal/assembly/tenants"
 	"github.com/millrace/millrace/internal/assembly/web"
 	"github.com/millrace/millrace/internal/kubelet/pressure"
 	"github.com/millrace/millrace/internal/server/allocation"
@@ -53,13 +55,19 @@ func start(ctx context.Context, o *Options) (*Cluster, error) {
 	who := access.New(p.access(), at, kept)
 	steps := plugins.New(p.plugins(), at, kept, who)
 	first := objects.New(objects.Options{ServiceAddress: p.service, Logger: o.Logger}, at, kept, who)
-	more := extensions.New(extensions.Options{Usage: len(o.Controllers) > 0, Metrics: p.metrics, Logger: o.Logger}, at, kept, who, steps)
+	beside := extensions.Options{Usage: len(o.Controllers) > 0, Inward: o.plane.inward, Metrics: p.metrics, Logger: o.Logger}
+	more := extensions.New(beside, at, kept, who, steps)
+	others := p.newPlanes(at, who)
+	if others != nil {
+		webOptions.Planes = others
+	}
 	api := web.New(webOptions, at, kept, who, more)
 	running := loops.New(p.loops(), at, who)
+	tenants := tenants.New(others, at, running)
 	places := nodes.New(p.nodes(), at, who, running)
 
-	c := &Cluster{running: assembly.New(o.Logger), address: at, access: who, web: api}
-	err = c.running.Start(ctx, at, kept, who, steps, first, more, api, running, places, assembly.Func(running.Run), assembly.Func(api.Announce))
+	c := &Cluster{running: assembly.New(o.Logger), address: at, storage: kept, access: who, web: api, loops: running, planes: others}
+	err = c.running.Start(ctx, at, kept, who, steps, first, more, api, running, tenants, places, assembly.Func(running.Run), assembly.Func(api.Announce))
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +124,7 @@ func (p *parsed) storage() storage.Options {
 		},
 		EncryptionFile: p.Encryption.File, ReloadEncryption: p.Encryption.Reload,
 		EventTTL: p.EventTTL, RuntimeConfig: p.RuntimeConfig, Uncached: p.Uncached, Window: p.Window, CompactEvery: p.CompactEvery,
-		History: journal.History(p.History), Logger: p.Logger,
+		History: journal.History(p.History), SegmentBytes: p.plane.segment, Logger: p.Logger,
 	}
 }
 
@@ -158,8 +166,13 @@ func (p *parsed) plugins() plugins.Options {
 	if len(p.Controllers) > 0 {
 		accounts = loops.MakesAccounts(p.Controllers)
 	}
+	disable := a.Disable
+	if p.plane.inward {
+		disable = append(slices.Clip(disable), "MutatingAdmissionWebhook", "ValidatingAdmissionWebhook")
+	}
 	return plugins.Options{
-		Enable: a.Enable, Disable: a.Disable, ConfigFile: a.ConfigFile, NotReadySeconds: a.NotReadySeconds, UnreachableSeconds: a.UnreachableSeconds,
+		Enable: a.Enable, Disable: disable, Inward: p.plane.inward, MostObjects: p.plane.objects, MostBytes: p.plane.bytes,
+		ConfigFile: a.ConfigFile, NotReadySeconds: a.NotReadySeconds, UnreachableSeconds: a.UnreachableSeconds,
 		ServiceAccounts: accounts, ServiceRanges: p.services, NodePorts: allocation.PortRange(p.NodePorts), Metrics: p.metrics, Logger: p.Logger,
 	}
 }

@@ -24,6 +24,8 @@ type State struct {
 	Delayed int // keys that wait for their time
 	Working int // keys in the hands of workers
 
+	Next time.Duration // until the first delayed key is due
+
 	Unfinished time.Duration // sum of the time spent on keys still worked on
 	Longest    time.Duration // the longest of them
 }

@@ -187,6 +187,9 @@ func (q *Queue[K]) State() State {
 	defer q.mu.Unlock()
 	now := q.now()
 	s := State{Ready: q.ready.len(), Delayed: q.delayed.len(), Working: len(q.working)}
+	if s.Delayed > 0 {
+		s.Next = max(time.Duration(q.delayed.slots[0].rank-now), 0)
+	}
 	for _, e := range q.working {
 		spent := time.Duration(now - e.started)
 		s.Unfinished += spent

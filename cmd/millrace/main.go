@@ -28,6 +28,7 @@ import (
 	"github.com/millrace/millrace/cmd/millrace/internal/memory"
 	"github.com/millrace/millrace/cmd/millrace/internal/network"
 	"github.com/millrace/millrace/cmd/millrace/internal/pagelink"
+	"github.com/millrace/millrace/cmd/millrace/internal/plane"
 	"github.com/millrace/millrace/cmd/millrace/internal/scheduler"
 	"github.com/millrace/millrace/cmd/millrace/internal/serving"
 	"github.com/millrace/millrace/cmd/millrace/internal/starting"
@@ -69,7 +70,7 @@ func root() *cobra.Command {
 	c.AddCommand(up.Command(), apiserver.Command(), controllers.Command(), scheduler.Command(), kubelet.Command(), network.DNSCommand(), network.ProxyCommand(), network.Command(),
 		faults.Command(), token.Command(), kubeconfig.Command(), pagelink.Command(), data.Command(),
 		history.Command(), history.AtCommand(), history.UndoCommand(), history.WhyCommand(), history.EffectsCommand(), history.FightsCommand(),
-		backup.Command(), backup.RestoreCommand(), backup.VerifyCommand(), assets.Command(), build.Command(), manual.Command(), config.Command(up.Command()))
+		plane.Command(), backup.Command(), backup.RestoreCommand(), backup.VerifyCommand(), assets.Command(), build.Command(), manual.Command(), config.Command(up.Command()))
 	return c
 }
 

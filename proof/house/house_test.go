@@ -21,13 +21,14 @@ const root = "../.."
 // arrows lists, for each top directory, the directories that it may import. A directory that is not listed is an error,
 // and so is an import that is not listed: an import between directories is a decision.
 var arrows = map[string][]string{
-	"cmd": {"", "assembly/objects", "server", "controllers", "scheduler", "kubelet", "network", "loop", "informer", "queue", "faults", "internal"},
-	"":    {"assembly", "server", "controllers", "kubelet", "internal"},
+	"cmd": {"", "assembly/objects", "planes", "server", "controllers", "scheduler", "kubelet", "network", "loop", "informer", "queue", "faults", "internal"},
+	"":    {"assembly", "planes", "server", "controllers", "kubelet", "internal"},
 
 	// The parts of a cluster, from the last one to the first.
 	"assembly/nodes":      {"assembly/list", "assembly/loops", "assembly/access", "assembly/address", "assembly/identity", "kubelet", "network", "informer", "loop"},
 	"assembly/loops":      {"assembly/list", "assembly/access", "assembly/address", "assembly/identity", "controllers", "scheduler", "server/auth", "loop", "queue"},
-	"assembly/web":        {"assembly/list", "assembly/extensions", "assembly/access", "assembly/storage", "assembly/address", "server", "internal"},
+	"assembly/tenants":    {"assembly/list", "assembly/loops", "assembly/address", "assembly/identity", "planes", "loop", "internal"},
+	"assembly/web":        {"planes", "assembly/list", "assembly/extensions", "assembly/access", "assembly/storage", "assembly/address", "server", "internal"},
 	"assembly/extensions": {"assembly/list", "assembly/objects", "assembly/plugins", "assembly/access", "assembly/storage", "assembly/address", "assembly/identity", "metricsapi", "server"},
 	"assembly/objects":    {"assembly/list", "assembly/access", "assembly/storage", "assembly/address", "assembly/identity", "server"},
 	"assembly/plugins":    {"assembly/list", "assembly/access", "assembly/storage", "assembly/address", "server"},
@@ -36,6 +37,9 @@ var arrows = map[string][]string{
 	"assembly/address":    {"assembly/list", "assembly/identity", "server/inprocess"},
 	"assembly/identity":   {"server/auth", "loop"},
 	"assembly/list":       {},
+
+	// Other clusters that a cluster runs.
+	"planes": {"loop", "informer", "server/auth", "server/pki", "internal"},
 
 	// The server, from top to bottom.
 	"server/openapi":     {"server/resource", "internal"},
@@ -69,6 +73,8 @@ var arrows = map[string][]string{
 	"server/h2":          {"internal"},
 	"server/inprocess":   {"internal"},
 	"server/pki":         {"internal"},
+	"server/limits":      {"server/auth", "server/registry"},
+	"server/outward":     {},
 
 	// The programs that use the API work with any Kubernetes and do not import the server.
 	"controllers": {"demand", "loop", "informer", "queue", "cause", "internal"},
@@ -155,7 +161,7 @@ func packages(t *testing.T) []pkg {
 
 // wings are the directories below internal that are rooms of their own; the small packages beside them are one room
 // together.
-var wings = []string{"assembly", "server", "controllers", "scheduler", "kubelet", "network", "metricsapi", "demand"}
+var wings = []string{"assembly", "server", "controllers", "scheduler", "kubelet", "network", "metricsapi", "demand", "planes"}
 
 // room returns the directory to which a package belongs: its first path element, that of a wing without "internal", and
 // below server and assembly the first two.

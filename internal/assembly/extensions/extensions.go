@@ -23,6 +23,7 @@ import (
 	"github.com/millrace/millrace/internal/server/aggregation"
 	"github.com/millrace/millrace/internal/server/bootstrap"
 	"github.com/millrace/millrace/internal/server/custom"
+	"github.com/millrace/millrace/internal/server/outward"
 	"github.com/millrace/millrace/internal/server/webhook"
 )
 
@@ -30,6 +31,8 @@ import (
 type Options struct {
 	// Usage says that this process answers for metrics.k8s.io, unless another server does.
 	Usage bool
+	// Inward says that no other server is called.
+	Inward bool
 	// Metrics gets what is told of the groups of other servers; nil means nobody asks.
 	Metrics *prometheus.Registry
 	Logger  *slog.Logger
@@ -63,10 +66,14 @@ func (e *Extensions) Start(ctx context.Context, l *assembly.List) error {
 	if err := trust.Ensure(ctx); err != nil {
 		return err
 	}
-	e.Aggregator = aggregation.New(aggregation.Options{
+	o := aggregation.Options{
 		Registry: e.storage.Registry, Certificate: e.access.Proxy.Certificate, CatchUp: e.Definitions.CatchUp,
 		Unreadable: e.Definitions.Unreadable, Backends: e.backends(), Logger: e.o.Logger,
-	})
+	}
+	if e.o.Inward {
+		o.Dial = outward.Refuse
+	}
+	e.Aggregator = aggregation.New(o)
 	if e.o.Metrics != nil {
 		e.o.Metrics.MustRegister(e.Aggregator)
 	}

@@ -16,12 +16,13 @@ const SystemNamespace = "kube-system"
 // KubeletClient is the common name of the API server's client certificate for kubelets.
 const KubeletClient = "kube-apiserver-kubelet-client"
 
-// The components. Metrics reads usage from kubelets.
+// The components. Metrics reads usage from kubelets, Planes runs other clusters.
 var (
 	Controllers = Component("system:kube-controller-manager")
 	Scheduler   = Component("system:kube-scheduler")
 	Proxy       = Component("system:kube-proxy")
 	Metrics     = Component("system:metrics-server")
+	Planes      = auth.User{Name: "system:millrace-planes", Groups: []string{auth.Masters, auth.Authenticated}}
 )
 
 // Component returns an authenticated user without other groups.

@@ -23,6 +23,7 @@ import (
 	"github.com/millrace/millrace/internal/server/auth"
 	"github.com/millrace/millrace/loop"
 	requestmetrics "github.com/millrace/millrace/loop/prommetrics"
+	"github.com/millrace/millrace/queue"
 	"github.com/millrace/millrace/queue/prommetrics"
 )
 
@@ -57,6 +58,7 @@ type Loops struct {
 	address *address.Address
 	access  *access.Access
 	shared  *loop.Clients // nil until something needs them
+	queues  *queues       // exists with shared
 	runners []loop.Runner
 }
 
@@ -118,9 +120,12 @@ func (p *Loops) Clients() (*loop.Clients, error) {
 	if err != nil {
 		return nil, err
 	}
-	if clients.Metrics, err = prommetrics.New(p.o.Metrics); err != nil {
+	measured, err := prommetrics.New(p.o.Metrics)
+	if err != nil {
 		return nil, err
 	}
+	p.queues = &queues{Metrics: measured, all: map[string]func() queue.State{}}
+	clients.Metrics = p.queues
 	if p.address.Alone() {
 		clients.SetAlone()
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/server/admission/policies"
 	"github.com/millrace/millrace/internal/server/admission/webhooks"
 	"github.com/millrace/millrace/internal/server/metrics"
+	"github.com/millrace/millrace/internal/server/outward"
 	"github.com/millrace/millrace/internal/server/ownership"
 	"github.com/millrace/millrace/internal/server/registry"
 	"github.com/millrace/millrace/internal/server/webhook"
@@ -24,7 +25,11 @@ func (p *Plugins) configured(set admission.Configuration, l *assembly.List) ([]r
 	}
 	reg, measured := p.storage.Registry, metrics.NewAdmission()
 	p.o.Metrics.MustRegister(measured)
-	p.Webhooks = webhook.New(webhook.Options{Registry: reg})
+	o := webhook.Options{Registry: reg}
+	if p.o.Inward {
+		o.Dial = outward.Refuse
+	}
+	p.Webhooks = webhook.New(o)
 	l.Opened("calls of webhooks", func() error { p.Webhooks.Close(); return nil })
 	hooks := webhooks.New(webhooks.Options{
 		Registry: reg, Client: p.Webhooks, Authorize: p.access.Permissions, Static: files.manifests, Credentials: files.credentials,

@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/internal/server/admission"
 	"github.com/millrace/millrace/internal/server/allocation"
 	"github.com/millrace/millrace/internal/server/custom"
+	"github.com/millrace/millrace/internal/server/limits"
 	"github.com/millrace/millrace/internal/server/registry"
 	"github.com/millrace/millrace/internal/server/webhook"
 )
@@ -35,6 +36,11 @@ type Options struct {
 	// ServiceRanges are the addresses of services, and NodePorts their node ports.
 	ServiceRanges []netip.Prefix
 	NodePorts     allocation.PortRange
+	// MostObjects and MostBytes bound what all objects take together. Zero is no limit.
+	MostObjects int
+	MostBytes   int64
+	// Inward says that nobody outside is called.
+	Inward bool
 
 	// Metrics gets the metrics of admission.
 	Metrics *prometheus.Registry
@@ -73,6 +79,11 @@ func (p *Plugins) Start(ctx context.Context, l *assembly.List) error {
 	p.Definitions, err = custom.New(custom.Options{Registry: reg, Fresh: reg.Cache.Fresh, Webhooks: p.Webhooks, Logger: p.o.Logger})
 	if err != nil {
 		return err
+	}
+	if p.o.MostObjects > 0 || p.o.MostBytes > 0 {
+		steps = append(steps, limits.New(limits.Options{
+			Objects: p.o.MostObjects, Bytes: p.o.MostBytes, Count: p.storage.Objects, Size: p.storage.Store.Size,
+		}))
 	}
 	reg.Admission, reg.Allocate = append(steps, p.Definitions.Admission()), alloc
 	if err := alloc.Prepare(ctx); err != nil {

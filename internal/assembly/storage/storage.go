@@ -50,8 +50,9 @@ type Options struct {
 	RuntimeConfig map[string]string
 	Uncached      []string
 	Window        func(groupResource string) (events, bytes int)
-	// History bounds the past that the log in Data keeps.
-	History journal.History
+	// History bounds the past that the log in Data keeps. SegmentBytes is the size of its files; zero is the default.
+	History      journal.History
+	SegmentBytes int64
 	// CompactEvery is how long the store keeps history: for ever if negative.
 	CompactEvery time.Duration
 	Logger       *slog.Logger
@@ -65,8 +66,9 @@ type Storage struct {
 	Cache    *watchcache.Cache
 	// Owners know who set which field; the registry tracks them.
 	Owners *ownership.Owners
-	// Store has the bytes as they are on disk, encrypted or not.
-	Store store.Store
+	// Store has the bytes as they are on disk, encrypted or not. Journal is the log, if that keeps them.
+	Store   store.Store
+	Journal *journal.Store
 }
 
 // New makes the part. Nothing is opened before Start.
@@ -116,7 +118,7 @@ func (s *Storage) open(ctx context.Context, l *assembly.List) (store.Store, erro
 func (s *Storage) openJournal(dir string, l *assembly.List) (store.Store, error) {
 	lost := make(chan error, 1)
 	opened, err := journal.Open(journal.Options{
-		Dir: dir, Memory: memory.Options{HistoryBytes: historyBytes}, History: s.o.History, Note: note.Of,
+		Dir: dir, SegmentBytes: s.o.SegmentBytes, Memory: memory.Options{HistoryBytes: historyBytes}, History: s.o.History, Note: note.Of,
 		Lost: func(err error) { lost <- err }, Logger: s.o.Logger,
 	})
 	if err != nil {
@@ -130,7 +132,16 @@ func (s *Storage) openJournal(dir string, l *assembly.List) (store.Store, error)
 			return nil
 		}
 	})
+	s.Journal = opened
 	return opened, nil
+}
+
+// Objects returns the number of all objects.
+func (s *Storage) Objects() (n int) {
+	for _, k := range s.Cache.Kinds() {
+		n += k.Stats().Objects
+	}
+	return n
 }
 
 // Kinds makes the built-in kinds, as the options have them.

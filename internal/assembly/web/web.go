@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/netip"
 	"os"
 	"regexp"
@@ -20,6 +21,7 @@ import (
 	"github.com/millrace/millrace/internal/assembly/extensions"
 	"github.com/millrace/millrace/internal/assembly/storage"
 	"github.com/millrace/millrace/internal/features"
+	"github.com/millrace/millrace/internal/planes"
 	"github.com/millrace/millrace/internal/server/apiserver"
 	"github.com/millrace/millrace/internal/server/audit"
 	"github.com/millrace/millrace/internal/server/connections"
@@ -40,6 +42,8 @@ type Options struct {
 	NoProfiling                       bool
 	// Page serves the page for browsers: on the port, and without TLS on a port of its own if that is one of loopback.
 	Page bool
+	// Planes serves the paths of other control planes, if it is not nil.
+	Planes http.Handler
 	// Privileged allows privileged containers.
 	Privileged bool
 	// ShutdownDelay is how long the server continues after its end was announced.
@@ -85,6 +89,8 @@ type Web struct {
 	ending     atomic.Bool // the end was announced
 	page       *page.Page  // nil if there is none
 	pageURL    string      // where the page is, if it has a port of its own
+	// API answers the requests of clients from outside. It exists from Start on.
+	API http.Handler
 }
 
 // New makes the part. Nothing is served before Start.
@@ -103,6 +109,7 @@ func (w *Web) Start(ctx context.Context, l *assembly.List) error {
 	if err != nil {
 		return err
 	}
+	w.API = api
 	w.address.Inside.Serve(api)
 	if w.address.Listener == nil {
 		l.Opened("answers", func() error { endStreams(api, streams); api.Wait(); return nil })
@@ -111,10 +118,24 @@ func (w *Web) Start(ctx context.Context, l *assembly.List) error {
 		if err != nil {
 			return err
 		}
-		w.serve(handler, api, streams, l)
+		w.serve(w.withPlanes(handler), api, streams, l)
 	}
 	l.Opened("requests from inside", func() error { w.address.Inside.Close(); return nil })
 	return w.keepEndpoints(l)
+}
+
+// withPlanes returns a handler that passes on the requests to other control planes.
+func (w *Web) withPlanes(own http.Handler) http.Handler {
+	if w.o.Planes == nil {
+		return own
+	}
+	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if planes.Asks(r.URL.Path) {
+			w.o.Planes.ServeHTTP(out, r)
+			return
+		}
+		own.ServeHTTP(out, r)
+	})
 }
 
 // Announce is a part that is started last, and so ends first: then the server says for a while that it is not ready,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
+	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -29,7 +30,9 @@ type Options struct {
 	Certificate func() *tls.Certificate
 	// Backends answer for group versions in this process, unless an APIService names a service for them.
 	Backends map[schema.GroupVersion]Backend
-	Logger   *slog.Logger
+	// Dial opens connections to the endpoints of services; nil goes to the network.
+	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	Logger *slog.Logger
 }
 
 // Backend answers for a group version in this process. It finds the caller in the context of a request, with

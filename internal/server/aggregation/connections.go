@@ -75,10 +75,13 @@ func (a *Aggregator) dial(ctx context.Context, network string, ref *v1.ServiceRe
 	if err != nil {
 		return nil, err
 	}
-	d := net.Dialer{Timeout: dialTimeout}
+	open := a.o.Dial
+	if open == nil {
+		open = (&net.Dialer{Timeout: dialTimeout}).DialContext
+	}
 	var failed error
 	for _, address := range all {
-		conn, err := d.DialContext(ctx, network, address)
+		conn, err := open(ctx, network, address)
 		if err == nil {
 			return conn, nil
 		}

@@ -30,7 +30,7 @@ type upFlags struct {
 	podRange, balancer           string
 	cni                          millrace.CNIOptions
 	nodes                        int
-	noScheduler                  bool
+	noScheduler, planes          bool
 }
 
 func Command() *cobra.Command {
@@ -76,6 +76,7 @@ func Command() *cobra.Command {
 	fl.StringVar(&f.cni.ConfigurationDirectory, "cni-conf-dir", "/etc/cni/net.d", "where the container runtime looks for CNI configurations")
 	fl.StringVar(&f.cni.PluginDirectory, "cni-bin-dir", "/opt/cni/bin", "where the container runtime looks for CNI plugins")
 	fl.StringVar(&f.controllers, "controllers", "*,bootstrap-signer-controller,token-cleaner-controller", `loops to run: "*" all that are on by default, "foo" one, "-foo" all but one`)
+	fl.BoolVar(&f.planes, "planes", false, `run other clusters too, at /clusters/NAME: see "millrace plane"`)
 	fl.BoolVar(&f.noScheduler, "no-scheduler", false, "do not run a scheduler")
 	return c
 }
@@ -94,7 +95,7 @@ func (f *upFlags) options(nodesGiven bool, log *slog.Logger) (millrace.Options, 
 	if o.Controllers, err = controllers.Selection(f.controllers); err != nil {
 		return o, err
 	}
-	o.NoScheduler, o.Nodes = f.noScheduler, f.nodes
+	o.NoScheduler, o.Nodes, o.Planes = f.noScheduler, f.nodes, f.planes
 	if f.balancer != "node" && f.balancer != "none" {
 		return o, fmt.Errorf("--load-balancer %q is neither node nor none", f.balancer)
 	}
