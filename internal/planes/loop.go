@@ -184,7 +184,7 @@ func (l *controlLoop) publish(ctx context.Context, c *ControlPlane, one *plane, 
 	}
 	status.Kubeconfig = Namespace + "/" + SecretName(c.Name)
 	secrets := l.clients.Kube.CoreV1().Secrets(Namespace)
-	there, err := secrets.Get(ctx, SecretName(c.Name), metav1.GetOptions{ResourceVersion: "0"})
+	there, err := secrets.Get(ctx, SecretName(c.Name), metav1.GetOptions{})
 	missing := apierrors.IsNotFound(err)
 	switch {
 	case missing && awake == nil: // it is written when the plane is awake

@@ -134,7 +134,7 @@ func produce(ctx context.Context, c *cobra.Command, f *genericclioptions.ConfigF
 	}
 	start := time.Now()
 	if err := h.ready(ctx, name); err != nil {
-		return err
+		return fmt.Errorf("%w (it is tried again until it is deleted: millrace plane delete %s)", err, name)
 	}
 	out := c.OutOrStdout()
 	fmt.Fprintf(out, "The control plane %s is ready after %v: %s\n", name, time.Since(start).Round(time.Millisecond), h.config.Host+"/clusters/"+name)
