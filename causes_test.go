@@ -97,7 +97,8 @@ func TestAPodTellsEachStepFromTheDeploymentToItsContainers(t *testing.T) {
 		t.Helper()
 		var chain apiserver.CauseChain
 		question(t, clientset(t, c), "/why/api/v1/namespaces/default/pods/"+pod.Name, &chain)
-		if got := steps(&chain); !slices.Equal(got, want) || chain.Ends != "" {
+		got := slices.Compact(steps(&chain)) // a slow kubelet reports in two steps
+		if !slices.Equal(got, want) || chain.Ends != "" {
 			t.Errorf("it tells\n%s\n%s", strings.Join(got, "\n"), chain.Ends)
 		}
 		for i, h := range chain.Items[:len(chain.Items)-1] {

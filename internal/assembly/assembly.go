@@ -10,6 +10,7 @@
 //	extensions  custom resources, and API groups that other servers answer
 //	web         the API: requests from this process and from the network
 //	loops       the controllers and the scheduler
+//	tenants     the other clusters that this one runs
 //	nodes       hollow nodes, and this machine as a node
 //
 // Guarantees: a part is started after all parts before it, and ended before them. If one cannot start, those that were

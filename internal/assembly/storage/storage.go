@@ -118,7 +118,7 @@ func (s *Storage) open(ctx context.Context, l *assembly.List) (store.Store, erro
 func (s *Storage) openJournal(dir string, l *assembly.List) (store.Store, error) {
 	lost := make(chan error, 1)
 	opened, err := journal.Open(journal.Options{
-		Dir: dir, SegmentBytes: s.o.SegmentBytes, Memory: memory.Options{HistoryBytes: historyBytes}, History: s.o.History, Note: note.Of,
+		Dir: dir, SegmentBytes: s.o.SegmentBytes, Begins: true, Memory: memory.Options{HistoryBytes: historyBytes}, History: s.o.History, Note: note.Of,
 		Lost: func(err error) { lost <- err }, Logger: s.o.Logger,
 	})
 	if err != nil {
@@ -134,6 +134,15 @@ func (s *Storage) openJournal(dir string, l *assembly.List) (store.Store, error)
 	})
 	s.Journal = opened
 	return opened, nil
+}
+
+// Begun must be called before anybody is told of what was written: the first writes of a new log do not wait for the
+// disk before that.
+func (s *Storage) Begun(ctx context.Context) error {
+	if s.Journal == nil {
+		return nil
+	}
+	return s.Journal.Begun(ctx)
 }
 
 // Objects returns the number of all objects.

@@ -109,6 +109,9 @@ func (w *Web) Start(ctx context.Context, l *assembly.List) error {
 	if err != nil {
 		return err
 	}
+	if err := w.storage.Begun(ctx); err != nil {
+		return err
+	}
 	w.API = api
 	w.address.Inside.Serve(api)
 	if w.address.Listener == nil {

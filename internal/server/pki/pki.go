@@ -25,6 +25,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -68,8 +70,24 @@ func Open(directory string, hosts []string, now time.Time) (*Keys, error) {
 }
 
 func open(s storage, hosts []string, now time.Time) (*Keys, error) {
-	k := &Keys{}
-	var err error
+	all := &together{storage: s}
+	k, err := all.open(hosts, now)
+	return k, errors.Join(err, all.writes.Wait())
+}
+
+// together writes all pairs at the same time: a disk syncs many files in the time of one.
+type together struct {
+	storage
+	writes errgroup.Group
+}
+
+func (s *together) write(name string, p Pair) error {
+	s.writes.Go(func() error { return s.storage.write(name, p) })
+	return nil
+}
+
+func (s *together) open(hosts []string, now time.Time) (k *Keys, err error) {
+	k = &Keys{}
 	if k.Authority, err = pair(s, "ca", nil, now, authorityTemplate); err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/millrace/millrace/internal/durable"
 )
@@ -36,11 +37,14 @@ func openStorage(path string) (storage, error) {
 
 // memory is a storage that ends with the process.
 type memory struct {
+	mu    sync.Mutex // guards pairs
 	pairs map[string]Pair
 	key   crypto.Signer
 }
 
 func (m *memory) read(name string) (Pair, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	p, ok := m.pairs[name]
 	if !ok {
 		return Pair{}, fs.ErrNotExist
@@ -49,6 +53,8 @@ func (m *memory) read(name string) (Pair, error) {
 }
 
 func (m *memory) write(name string, p Pair) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.pairs[name] = p
 	return nil
 }

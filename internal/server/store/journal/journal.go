@@ -31,6 +31,9 @@ type Options struct {
 	// SnapshotBytes is how much is appended to the log between two snapshots, or as much as the last snapshot has if
 	// that is more. 0 means 64 MiB.
 	SnapshotBytes int64
+	// Begins lets the writes of a store that has nothing yet not wait for the disk until Begun is called. If the store ends
+	// before that, it will have nothing again.
+	Begins bool
 	// History bounds the past that is kept on the disk.
 	History History
 	// Note returns what is kept beside a change, from the context of the call that makes it. nil means nothing.
@@ -49,6 +52,7 @@ type Store struct {
 	lock    io.Closer
 	codec   *codec   // for Open, and then for the committer
 	segment *segment // for the committer
+	begins  bool     // for Open, and then for the committer: see Options.Begins
 	sources sources
 	past    past
 	views   pastViews
@@ -106,8 +110,11 @@ func open(o Options, dir directory, lock io.Closer) (*Store, error) {
 	}
 	o.Memory.Expired, o.Memory.Load = s.expired, s.load
 	s.state = memory.New(o.Memory)
-	var err error
-	if s.segment, err = s.start(); err != nil {
+	err := s.begin()
+	if err == nil {
+		s.segment, err = s.start()
+	}
+	if err != nil {
 		s.codec.close()
 		return nil, errors.Join(fmt.Errorf("open the log in %s: %w", o.Dir, err), s.state.Close(), s.sources.close())
 	}

@@ -63,8 +63,8 @@ func (s *segment) room(bytes int, deletes bool) bool {
 	return s.at+int64(bytes) <= end
 }
 
-// append writes records and waits until they are on the disk. If the error is store.ErrNoSpace, nothing of them is.
-func (s *segment) append(records []byte) error {
+// write writes records. If the error is store.ErrNoSpace, nothing of them is there.
+func (s *segment) write(records []byte) error {
 	n, err := s.file.WriteAt(records, s.at)
 	if err = spaceError(err); errors.Is(err, store.ErrNoSpace) {
 		if erased := s.erase(s.at + int64(n)); erased != nil {
@@ -74,10 +74,15 @@ func (s *segment) append(records []byte) error {
 	if err != nil {
 		return fmt.Errorf("write to %s: %w", s.name, err)
 	}
+	s.at += int64(len(records))
+	return nil
+}
+
+// sync waits until what was written is on the disk.
+func (s *segment) sync() error {
 	if err := s.file.syncData(); err != nil {
 		return fmt.Errorf("sync %s: %w", s.name, err)
 	}
-	s.at += int64(len(records))
 	return nil
 }
 

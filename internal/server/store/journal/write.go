@@ -254,7 +254,7 @@ func (s *Store) log(group []*write, rev store.Revision, deletes bool) error {
 		records, spans = s.codec.appendGroup(records[:0], s.segment.salt, rev+1, changes)
 	}
 	if err == nil {
-		err = s.segment.append(records)
+		err = s.append(records)
 	}
 	if errors.Is(err, store.ErrNoSpace) {
 		s.setFull(err)
@@ -308,6 +308,11 @@ func (s *Store) makeRoom(first store.Revision, bytes int, deletes bool) (began b
 	if s.segment.room(bytes, false) {
 		s.setFull(nil)
 		return false, nil
+	}
+	if s.begins {
+		if err := s.segment.sync(); err != nil {
+			return false, err
+		}
 	}
 	needed := int64(headBytes + bytes)
 	next, err := newSegment(s.dir, first, max(s.options.SegmentBytes, needed+needed/8))
