@@ -283,7 +283,10 @@ func TestAPlaneSleepsAndItsCallersNoticeNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := startHost(t, data)
-	again.await("red", "asleep after a new start of the host", func(o *unstructured.Unstructured) bool { return phase(o) == planes.Asleep })
+	again.await("red", "asleep at the host's new address", func(o *unstructured.Unstructured) bool {
+		endpoint, _, _ := unstructured.NestedString(o.Object, "status", "endpoint")
+		return phase(o) == planes.Asleep && strings.HasPrefix(endpoint, again.URL())
+	})
 	if got := mapIn(t, again.client("red"), "mine"); got != "1" {
 		t.Errorf("after a new start of the host the plane has %q", got)
 	}
