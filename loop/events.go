@@ -37,7 +37,7 @@ type Events struct {
 	client typedcorev1.EventsGetter
 	log    *slog.Logger
 	rate   *rate.Limiter
-	lanes  [lanes]chan *corev1.Event // all events about one object use the same lane
+	lanes  [lanes]lane // all events about one object use the same lane
 }
 
 // Limit lets events wait if more than perSecond of them are to be written in a second, after a burst. 0 means no limit.
@@ -66,16 +66,16 @@ func NewEvents(client typedcorev1.EventsGetter, log *slog.Logger) *Events {
 	}
 	e := &Events{client: client, log: log, rate: rate.NewLimiter(rate.Inf, 0)}
 	for i := range e.lanes {
-		e.lanes[i] = make(chan *corev1.Event, maxWaiting)
+		e.lanes[i].arrived = make(chan struct{}, 1)
 	}
 	return e
 }
 
 // lane returns the lane of an object.
-func (e *Events) lane(object *corev1.ObjectReference) chan *corev1.Event {
+func (e *Events) lane(object *corev1.ObjectReference) *lane {
 	hash := fnv.New32a()
 	_, _ = io.WriteString(hash, object.Namespace+"/"+object.Name) // cannot fail
-	return e.lanes[hash.Sum32()%lanes]
+	return &e.lanes[hash.Sum32()%lanes]
 }
 
 // For returns a recorder with this source.
@@ -109,9 +109,7 @@ func (r recorder) Eventf(object runtime.Object, eventType, reason, format string
 	if event.Namespace == "" {
 		event.Namespace = metav1.NamespaceDefault
 	}
-	select {
-	case r.events.lane(ref) <- event:
-	default:
+	if !r.events.lane(ref).put(event) {
 		r.events.log.Debug("event dropped because too many are waiting", "reason", reason, "object", ref.Name)
 	}
 }
@@ -132,25 +130,29 @@ const flushTimeout = time.Second
 // Run writes events until ctx ends, and then the waiting ones as long as flushTimeout allows.
 func (e *Events) Run(ctx context.Context) error {
 	var writing sync.WaitGroup
-	for _, lane := range e.lanes {
-		writing.Go(func() { e.writeAll(ctx, lane) })
+	for i := range e.lanes {
+		writing.Go(func() { e.writeAll(ctx, &e.lanes[i]) })
 	}
 	writing.Wait()
 	return nil
 }
 
-func (e *Events) writeAll(ctx context.Context, lane <-chan *corev1.Event) {
+func (e *Events) writeAll(ctx context.Context, lane *lane) {
 	correlate := newCorrelator()
 	for {
 		select {
-		case event := <-lane:
+		case <-lane.arrived:
+			event := lane.take()
+			if event == nil {
+				continue
+			}
 			if e.rate.Wait(ctx) != nil { // ctx has ended
 				e.flush(context.WithoutCancel(ctx), correlate, lane, event)
 				return
 			}
 			began := time.Now()
 			e.write(ctx, correlate, event)
-			if waiting := len(lane); waiting > 0 && waiting < maxWaiting/2 {
+			if waiting := lane.len(); waiting > 0 && waiting < maxWaiting/2 {
 				sleep.For(ctx, min(deference*time.Since(began), maxDeference))
 			}
 		case <-ctx.Done():
@@ -161,19 +163,15 @@ func (e *Events) writeAll(ctx context.Context, lane <-chan *corev1.Event) {
 }
 
 // flush writes an event, if it is not nil, and those that wait.
-func (e *Events) flush(ctx context.Context, correlate *correlator, lane <-chan *corev1.Event, first *corev1.Event) {
+func (e *Events) flush(ctx context.Context, correlate *correlator, lane *lane, first *corev1.Event) {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
 	if first != nil && !e.write(ctx, correlate, first) {
 		return
 	}
 	for ctx.Err() == nil {
-		select {
-		case event := <-lane:
-			if !e.write(ctx, correlate, event) {
-				return
-			}
-		default:
+		event := lane.take()
+		if event == nil || !e.write(ctx, correlate, event) {
 			return
 		}
 	}

@@ -34,6 +34,7 @@ type Queue[K comparable] struct {
 	sleeps  uint64 // how many delays there were, for their order
 	working []*entry[K]
 	alarm   *time.Timer // rings when the first delayed entry is due
+	runs    int         // calls of Run that have not ended
 	closed  bool
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/millrace/millrace/cause"
 )
@@ -14,43 +15,113 @@ import (
 // It returns when the last worker has stopped: nil after a shutdown, else the cause of ctx.
 //
 // Work that succeeds ends the key's series of failures. Work that fails is reported to OnError and retried, rate
-// limited, unless the error is [Terminal]. The context of the work says what has caused it (see package cause). When ctx ends, waiting keys stay in the queue. To have them worked on, call
-// [Queue.Drain] before ending ctx.
+// limited, unless the error is [Terminal]. The context of the work says what has caused it (see package cause). When ctx
+// ends, waiting keys stay in the queue. To have them worked on, call [Queue.Drain] before ending ctx.
 func (q *Queue[K]) Run(ctx context.Context, workers int, work func(context.Context, K) error) error {
-	var all sync.WaitGroup
-	var worker func()
-	worker = func() {
-		over := false
-		defer func() {
-			if !over { // work has called runtime.Goexit: start another goroutine
-				all.Go(worker)
-			}
-		}()
-		for q.step(ctx, work) {
-		}
-		over = true
-	}
-	for range max(workers, 1) {
-		all.Go(worker)
-	}
-	all.Wait()
+	c := &crew[K]{queue: q, most: max(workers, 1), work: work}
+	q.begin()
+	defer q.end()
+	c.start(ctx)
+	c.all.Wait()
 	return context.Cause(ctx)
 }
 
-// step works on one key. It returns false if there will be no more.
-func (q *Queue[K]) step(ctx context.Context, work func(context.Context, K) error) bool {
-	key, err := q.Get(ctx)
+// begin and end count the calls of Run. When the last one ends, so does the alarm for delayed keys: it would keep the
+// queue, and all that its owner has, in memory until it rings.
+func (q *Queue[K]) begin() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.runs++; q.runs == 1 && q.delayed.len() > 0 {
+		q.setAlarmLocked(time.Duration(q.delayed.slots[0].rank - q.now()))
+	}
+}
+
+func (q *Queue[K]) end() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.runs--; q.runs == 0 && q.alarm != nil {
+		q.alarm.Stop()
+	}
+}
+
+// mostIdle is how many workers wait for a key. One would do; the second is there when one key comes after the other.
+const mostIdle = 2
+
+// crew are the workers of one Run. A queue in which nothing happens needs only one of them, which waits; when it takes a
+// key, another one waits.
+type crew[K comparable] struct {
+	queue *Queue[K]
+	most  int
+	work  func(context.Context, K) error
+	all   sync.WaitGroup
+
+	mu          sync.Mutex // guards what follows
+	alive, idle int
+}
+
+// start starts a worker, unless there are as many as there may be, or one waits already.
+func (c *crew[K]) start(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.alive < c.most && c.idle == 0 {
+		c.alive++
+		c.all.Go(func() { c.run(ctx) })
+	}
+}
+
+// run is a worker.
+func (c *crew[K]) run(ctx context.Context) {
+	over := false
+	defer func() {
+		if !over { // work has called runtime.Goexit: go on in another goroutine
+			c.all.Go(func() { c.run(ctx) })
+		}
+	}()
+	for c.waits() && c.step(ctx) {
+	}
+	over = true
+}
+
+// waits reports whether a worker may wait for a key. If not, it is one less.
+func (c *crew[K]) waits() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.idle == mostIdle {
+		c.alive--
+		return false
+	}
+	c.idle++
+	return true
+}
+
+// busy says that a worker waits no more.
+func (c *crew[K]) busy() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.idle--
+}
+
+// step waits for a key and works on it. It returns false if there will be no more.
+func (c *crew[K]) step(ctx context.Context) bool {
+	key, err := c.queue.Get(ctx)
+	c.busy()
 	if err != nil {
 		return false
 	}
-	err = ErrExit // if work does not return
+	c.start(ctx)
+	c.queue.handle(ctx, key, c.work)
+	return true
+}
+
+// handle works on a key that Get has handed out.
+func (q *Queue[K]) handle(ctx context.Context, key K, work func(context.Context, K) error) {
+	err := ErrExit // if work does not return
 	defer func() {
 		q.settle(ctx, key, err)
 		q.Done(key)
 	}()
 	working := cause.Working(ctx, q.opts.Name, key, q.doing(key))
 	err = Contain(func() error { return work(working, key) })
-	return true
 }
 
 // settle decides what happens to a key after work on it.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/millrace/millrace/watch"
@@ -72,10 +73,13 @@ type frameDecoder struct {
 // maxFrame bounds the memory that a faulty connection can make us allocate. Objects are a few megabytes at most.
 const maxFrame = 64 << 20
 
+// Most watches are quiet, and there are many: a buffer is small until there was much to read at once.
+const quietBuffer, busyBuffer = 1 << 10, 16 << 10
+
 // Decode implements watch.Decoder.
 func (d *frameDecoder) Decode() (watch.Event[*Object], error) {
 	if d.input == nil {
-		d.input = bufio.NewReaderSize(d.body, 16<<10)
+		d.input = bufio.NewReaderSize(d.body, quietBuffer)
 		if start, err := d.input.Peek(1); err == nil && start[0] == '{' {
 			return watch.Event[*Object]{}, errNotProtobuf
 		}
@@ -88,10 +92,13 @@ func (d *frameDecoder) Decode() (watch.Event[*Object], error) {
 	if size > maxFrame {
 		return watch.Event[*Object]{}, fmt.Errorf("%w: a frame of %d bytes", ErrMalformed, size)
 	}
-	if cap(d.frame) < size || cap(d.frame) > 1<<20 && size < 1<<16 {
-		d.frame = make([]byte, size, max(size, 16<<10))
+	if d.input.Buffered() > quietBuffer/2 && d.input.Size() == quietBuffer {
+		d.input = bufio.NewReaderSize(d.input, busyBuffer) // what it has is read first
 	}
-	d.frame = d.frame[:size]
+	if cap(d.frame) > 1<<20 && size < 1<<16 {
+		d.frame = nil
+	}
+	d.frame = slices.Grow(d.frame[:0], size)[:size]
 	if _, err := io.ReadFull(d.input, d.frame); err != nil {
 		return watch.Event[*Object]{}, noEOF(err)
 	}
