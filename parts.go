@@ -183,7 +183,7 @@ func (p *parsed) web() (web.Options, error) {
 	return web.Options{
 		MaxInFlight: s.MaxInFlight, MaxMutatingInFlight: s.MaxMutatingInFlight, NoFairness: s.NoFairness,
 		RequestTimeout: s.RequestTimeout, MinRequestTimeout: s.MinRequestTimeout, BookmarkPeriod: s.BookmarkPeriod,
-		NoProfiling: s.NoProfiling, Page: p.Page, Privileged: p.AllowPrivileged, ShutdownDelay: s.ShutdownDelay, Headers: web.Headers(s.Headers),
+		NoProfiling: s.NoProfiling, Inward: p.plane.inward, Page: p.Page, Privileged: p.AllowPrivileged, ShutdownDelay: s.ShutdownDelay, Headers: web.Headers(s.Headers),
 		Kubelets: web.Kubelets{Timeout: s.Kubelets.Timeout, AddressTypes: s.Kubelets.AddressTypes}, Audit: events,
 		SchedulerElsewhere: p.NoScheduler, ControllersElsewhere: len(p.Controllers) == 0, ServiceAddress: p.service,
 		Version: Version(), Flags: s.Flags, Features: s.FeatureGates, Metrics: p.metrics, Logger: p.Logger,

@@ -58,6 +58,7 @@ func (p *parsed) startPlane(ctx context.Context, directory string, s planes.Sett
 		RuntimeConfig: p.RuntimeConfig, Logger: p.Logger.With("plane", s.Name),
 		plane: planeOptions{inward: !s.Outward, segment: planeSegment, objects: s.Objects, bytes: s.Bytes},
 	}
+	o.Serving.NoProfiling = true // profiles show the whole process
 	o.Serving.BookmarkPeriod, o.Serving.FeatureGates = p.Serving.BookmarkPeriod, p.Serving.FeatureGates
 	if s.Paused {
 		o.Controllers = []string{}

@@ -3,6 +3,7 @@ package millrace
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -10,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -340,5 +343,98 @@ func TestADeletedPlaneLeavesNothingBehind(t *testing.T) {
 	h.make("red", nil)
 	if got := mapIn(t, h.client("red"), "mine"); got != "" {
 		t.Errorf("a new plane of the same name has %q", got)
+	}
+}
+
+func TestAPlaneWithLimitsRefusesWhatIsBeyond(t *testing.T) {
+	h := startHost(t, t.TempDir())
+	h.make("small", map[string]any{"limits": map[string]any{"objects": int64(1)}})
+	small := h.client("small")
+	_, err := small.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "more"}}, metav1.CreateOptions{})
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "exceeded the limit of this control plane: 1 objects") {
+		t.Errorf("one object too many: %v", err)
+	}
+	if err := small.CoreV1().Namespaces().Delete(t.Context(), "default", metav1.DeleteOptions{}); err != nil && !apierrors.IsForbidden(err) {
+		t.Errorf("a delete: %v", err)
+	}
+	patch := []byte(`{"spec":{"limits":{"objects":100000,"requests":1}}}`)
+	if _, err := h.planes.Patch(t.Context(), "small", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		_, err := small.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "more"}}, metav1.CreateOptions{})
+		return err
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	w, err := small.CoreV1().ConfigMaps("default").Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	if code := get(t, h.config("small"), h.URL()+"/clusters/small/version"); code != http.StatusTooManyRequests {
+		t.Errorf("one request too many: %d", code)
+	}
+}
+
+func TestAPlaneWakesWhenACronJobIsDue(t *testing.T) {
+	h := startHost(t, t.TempDir())
+	h.make("red", nil)
+	pod := corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+	job := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "often"}, Spec: batchv1.CronJobSpec{
+		Schedule: "* * * * *", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: pod}},
+	}}
+	if _, err := h.client("red").BatchV1().CronJobs("default").Create(t.Context(), job, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error { // the loop has seen it
+		h.sleep("red")
+		o, err := h.planes.Get(t.Context(), "red", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		at, _, _ := unstructured.NestedString(o.Object, "status", "wakesAt")
+		if wakes, err := time.Parse(time.RFC3339, at); err != nil || time.Until(wakes) > time.Minute {
+			mapIn(t, h.client("red"), "awake")
+			return fmt.Errorf("the plane says that it wakes at %q", at)
+		}
+		return nil
+	})
+}
+
+func TestAPlaneOpensNoConnectionIfItMustNot(t *testing.T) {
+	h := startHost(t, t.TempDir())
+	h.make("red", map[string]any{"outward": false})
+	red := h.client("red")
+	port, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer port.Close()
+	go func() {
+		if conn, err := port.Accept(); err == nil {
+			t.Errorf("somebody connects: %v", conn.RemoteAddr())
+			conn.Close()
+		}
+	}()
+	url, fail := "https://"+port.Addr().String()+"/", admissionv1.Fail
+	none := admissionv1.SideEffectClassNone
+	_, err = red.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(), &admissionv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "outside"}, Webhooks: []admissionv1.ValidatingWebhook{{
+			Name: "outside.example.com", ClientConfig: admissionv1.WebhookClientConfig{URL: &url}, FailurePolicy: &fail, SideEffects: &none,
+			AdmissionReviewVersions: []string{"v1"}, Rules: []admissionv1.RuleWithOperations{{
+				Operations: []admissionv1.OperationType{admissionv1.Create},
+				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+			}},
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 { // it takes a moment until a configuration counts
+		setMap(t, red, fmt.Sprint("map-", i), "1")
+	}
+	if code := get(t, h.config("red"), h.URL()+"/clusters/red/debug/pprof/goroutine"); code != http.StatusNotFound {
+		t.Errorf("a profile of the whole process: %d", code)
 	}
 }

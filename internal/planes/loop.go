@@ -243,7 +243,10 @@ func secretOf(c *ControlPlane, text []byte) *corev1.Secret {
 func (l *controlLoop) report(ctx context.Context, c *ControlPlane, one *plane, status Status, failure error) error {
 	phase, due, failed := one.phase()
 	status.Phase, status.WakesAt = phase, nil
-	if failure = errors.Join(failure, failed); failure != nil && phase != Awake {
+	if failure == nil {
+		failure = failed
+	}
+	if failure != nil && phase != Awake {
 		status.Phase = Failed
 	}
 	if !due.IsZero() {

@@ -84,7 +84,7 @@ func (p *plane) acquire(ctx context.Context) (Cluster, error) {
 			p.mu.Unlock()
 			return c, nil
 		case p.moving == nil:
-			p.wakeLocked(ctx)
+			p.wakeLocked()
 		}
 		moving, failure := p.moving, p.failure
 		p.mu.Unlock()
@@ -115,13 +115,13 @@ func (p *plane) use(now time.Time) {
 	p.used = now
 }
 
-// wakeLocked starts the cluster, and returns with the plane locked. That the caller goes away does not end the start,
-// since others may wait for it as well.
-func (p *plane) wakeLocked(ctx context.Context) {
+// wakeLocked starts the cluster, and returns with the plane locked. Nothing of the caller reaches the cluster: not who it
+// is in the host, and not that it goes away, since others may wait as well.
+func (p *plane) wakeLocked() {
 	moving, settings := make(chan struct{}), p.settings
 	p.moving = moving
 	p.mu.Unlock()
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTime)
+	limited, cancel := context.WithTimeout(context.Background(), startTime)
 	c, err := p.start(limited, p.directory, settings)
 	cancel()
 	if err == nil {

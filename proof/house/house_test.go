@@ -73,7 +73,7 @@ var arrows = map[string][]string{
 	"server/h2":          {"internal"},
 	"server/inprocess":   {"internal"},
 	"server/pki":         {"internal"},
-	"server/limits":      {"server/auth", "server/registry"},
+	"server/limits":      {"server/registry", "server/resource"},
 	"server/outward":     {},
 
 	// The programs that use the API work with any Kubernetes and do not import the server.

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -162,7 +163,7 @@ func lives(b *testing.B, n int) {
 		client, config := h.client(name)
 		h.get(client, config.Host+"/api/v1/namespaces/default")
 		made = append(made, time.Since(from))
-		client.CloseIdleConnections()
+		net.CloseIdleConnectionsFor(client.Transport)
 	}
 	b.ReportMetric(float64(n)/time.Since(begin).Seconds(), "created/s")
 	median(b, made, "create")
@@ -182,7 +183,7 @@ func lives(b *testing.B, n int) {
 		from := time.Now()
 		h.get(client, config.Host+"/api/v1/namespaces/default")
 		woken = append(woken, time.Since(from))
-		client.CloseIdleConnections()
+		net.CloseIdleConnectionsFor(client.Transport)
 	}
 	median(b, woken, "wake")
 	begin = time.Now()
@@ -240,7 +241,7 @@ func fork(b *testing.B, objects int) {
 		h.get(client, config.Host+"/api/v1/namespaces/default")
 		forked = append(forked, time.Since(from))
 		h.sleep(name)
-		client.CloseIdleConnections()
+		net.CloseIdleConnectionsFor(client.Transport)
 	}
 	median(b, woken, "fork-and-start")
 	median(b, forked, "wake")

@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/internal/server/h2"
 	"github.com/millrace/millrace/internal/server/metrics"
 	"github.com/millrace/millrace/internal/server/openapi"
+	"github.com/millrace/millrace/internal/server/outward"
 	"github.com/millrace/millrace/internal/server/past"
 	"github.com/millrace/millrace/internal/server/resource"
 )
@@ -179,6 +180,9 @@ func (w *Web) connections() (*connections.Connections, error) {
 	}
 	o := connections.Options{
 		Registry: w.storage.Registry, Timeout: k.Timeout, Own: w.address.Owns, Certificate: w.access.Kubelets, Authorities: authorities, Logger: w.o.Logger,
+	}
+	if w.o.Inward {
+		o.Dial = outward.Refuse
 	}
 	for _, kind := range k.AddressTypes {
 		o.AddressTypes = append(o.AddressTypes, corev1.NodeAddressType(kind))

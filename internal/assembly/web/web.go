@@ -40,6 +40,8 @@ type Options struct {
 	RequestTimeout, MinRequestTimeout time.Duration
 	BookmarkPeriod                    time.Duration
 	NoProfiling                       bool
+	// Inward says that nodes and what runs on them are not called.
+	Inward bool
 	// Page serves the page for browsers: on the port, and without TLS on a port of its own if that is one of loopback.
 	Page bool
 	// Planes serves the paths of other control planes, if it is not nil.

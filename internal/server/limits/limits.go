@@ -9,8 +9,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/millrace/millrace/internal/server/auth"
 	"github.com/millrace/millrace/internal/server/registry"
+	"github.com/millrace/millrace/internal/server/resource"
 )
 
 // Options say what is bounded. Zero is no limit.
@@ -31,7 +31,7 @@ const measureEvery = time.Second
 func New(o Options) registry.Admission {
 	measured := &size{of: o.Size}
 	return registry.Admission{Name: "ControlPlaneLimits", Validate: func(ctx context.Context, c *registry.Change) error {
-		if auth.UserFrom(ctx).Name == "" || c.Operation != registry.Create && c.Operation != registry.Update {
+		if resource.CallFrom(ctx).User == "" || c.Operation != registry.Create && c.Operation != registry.Update {
 			return nil
 		}
 		if n := o.Objects; n > 0 && c.Operation == registry.Create && o.Count() >= n {
