@@ -25,6 +25,9 @@ import (
 // keys is the directory of keys and certificates in a data directory.
 const keys = "pki"
 
+// planes is the directory of the control planes that a cluster runs, in its data directory.
+const planes = "planes"
+
 // Command is `millrace backup`.
 func Command() *cobra.Command {
 	var data string
@@ -33,9 +36,9 @@ func Command() *cobra.Command {
 	c := &cobra.Command{
 		Use: "backup DIR", Args: cobra.ExactArgs(1),
 		Short: "Keep a copy of a data directory up to date",
-		Long: "Copy a data directory, also while a server works with it: the log with its history, and the keys and certificates. Then go\n" +
-			"on and copy what is new, until Ctrl-C. The copy is a data directory itself. It holds secrets and the keys of the cluster:\n" +
-			"keep it as safe as those. Encryption configurations are elsewhere, and not in it.",
+		Long: "Copy a data directory, also while a server works with it: the log with its history, and the keys and certificates; and\n" +
+			"those of the control planes in it, which are not woken. Then go on and copy what is new, until Ctrl-C. The copy is a data\n" +
+			"directory itself. It holds secrets and the keys of the cluster: keep it as safe as those. Encryption configurations are elsewhere, and not in it.",
 		Example: "  millrace backup /mnt/backup\n  millrace backup /mnt/backup --once",
 		RunE: flags.UntilSignal(func(ctx context.Context, c *cobra.Command) error {
 			if every <= 0 {
@@ -64,7 +67,8 @@ func (b *copying) run(ctx context.Context, every time.Duration, once bool) (err 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, log.Close()) }()
+	inside := &planeCopies{from: filepath.Join(b.data, planes), to: filepath.Join(b.to, planes), logs: map[string]*journal.Backup{}}
+	defer func() { err = errors.Join(err, log.Close(), inside.close()) }()
 	for {
 		if err := copyKeys(b.data, b.to); err != nil {
 			return err
@@ -72,6 +76,10 @@ func (b *copying) run(ctx context.Context, every time.Duration, once bool) (err 
 		written, err := log.Update()
 		if err != nil {
 			return fmt.Errorf("copy %s: %w", b.data, err)
+		}
+		more, err := inside.update()
+		if written += more; err != nil {
+			return fmt.Errorf("copy control planes of %s: %w", b.data, err)
 		}
 		if written > 0 || once {
 			fmt.Fprintf(b.out, "%s: %.1f MiB copied to %s\n", time.Now().Format(time.TimeOnly), float64(written)/(1<<20), b.to)

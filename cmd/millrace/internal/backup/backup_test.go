@@ -140,3 +140,45 @@ func TestVerifyNamesTheFileThatCannotBeRead(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+func TestABackupHasTheControlPlanesToo(t *testing.T) {
+	data, copied, restored := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "restored")
+	host := func(data string) *millrace.Cluster {
+		c, err := millrace.Start(t.Context(), millrace.Options{Data: data, Controllers: []string{}, NoScheduler: true, Planes: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	ready := func(c *millrace.Cluster) kubernetes.Interface {
+		kube := kubernetes.NewForConfigOrDie(c.Plane("dev"))
+		for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+			_, err := kube.CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{})
+			if err == nil {
+				return kube
+			}
+			if time.Now().After(end) {
+				t.Fatal(err)
+			}
+		}
+	}
+	c := host(data)
+	_, err := kubernetes.NewForConfigOrDie(c.InProcess()).CoreV1().RESTClient().Post().AbsPath("/apis/planes.millrace.dev/v1alpha1/controlplanes").
+		Body([]byte(`{"apiVersion":"planes.millrace.dev/v1alpha1","kind":"ControlPlane","metadata":{"name":"dev"}}`)).
+		SetHeader("Content-Type", "application/json").Do(t.Context()).Raw()
+	if err != nil {
+		t.Fatal(err)
+	}
+	set(t, ready(c), "of the plane")
+	must(t, Command(), "--once", "--data", data, copied)
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	must(t, RestoreCommand(), "--data", restored, copied)
+	c = host(restored)
+	defer c.Close()
+	m, err := ready(c).CoreV1().ConfigMaps("default").Get(t.Context(), "settings", metav1.GetOptions{})
+	if err != nil || m.Data["key"] != "of the plane" {
+		t.Errorf("the restored plane has %v, %v", m.Data, err)
+	}
+}
