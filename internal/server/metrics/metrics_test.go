@@ -64,6 +64,7 @@ func TestRequestsAreCountedUnderKubernetesNames(t *testing.T) {
 	}
 	one.Finished(404, 100, time.Millisecond, 0)
 	m.Requests().Meter(putJob).Finished(409, 100, 2*time.Second, 0)
+	m.Requests().Meter(putJob).Finished(401, 100, time.Millisecond, 0)
 	for _, l := range []apiserver.Labels{watchOn, watchIn} {
 		w := m.Requests().Meter(l)
 		w.Started()
@@ -84,6 +85,7 @@ func TestRequestsAreCountedUnderKubernetesNames(t *testing.T) {
 		`apiserver_watch_events_sizes_bucket{group="",resource="pods",version="v1",le="1024"} 2`,
 		`apiserver_watch_events_sizes_sum{group="",resource="pods",version="v1"} 7000`,
 		`apiserver_init_events_total{group="",resource="pods"} 14`,
+		`authentication_attempts{result="failure"} 1`,
 		`apiserver_current_inflight_requests{request_kind="mutating"} 2`,
 		`apiserver_current_inflight_requests{request_kind="readOnly"} 3`,
 	)

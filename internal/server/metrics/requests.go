@@ -171,7 +171,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 // Describe implements prometheus.Collector.
 func (r *requests) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{requestTotal, requestDuration, responseSizes, longRunning, watchEvents, watchSizes, initialEvents,
-		sliDuration, terminations, deprecated} {
+		sliDuration, terminations, deprecated, authentications} {
 		out <- d
 	}
 }
@@ -184,6 +184,7 @@ func (r *requests) Collect(out chan<- prometheus.Metric) {
 	}
 	routes := byRoute(meters)
 	collectDeprecated(out, routes)
+	collectAuthentications(out, meters)
 	for l, all := range routes {
 		collectRoute(out, l, all)
 	}

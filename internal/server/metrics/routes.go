@@ -17,6 +17,7 @@ var (
 		"Requests that the server ended to protect itself: there were too many, or they took too long.", append(routeLabels, "code")...)
 	deprecated = describe("apiserver_requested_deprecated_apis", "Deprecated APIs that were requested.",
 		"group", "version", "resource", "subresource", "removed_release")
+	authentications = describe("authentication_attempts", "Requests by whether it was known who made them.", "result")
 )
 
 // sliScale has the bounds of the durations from a twentieth of a second on.
@@ -54,6 +55,21 @@ func collectDeprecated(out chan<- prometheus.Metric, routes map[apiserver.Labels
 			out <- prometheus.MustNewConstMetric(deprecated, prometheus.GaugeValue, 1, l.Group, l.Version, l.Resource, l.Subresource, "")
 		}
 	}
+}
+
+// collectAuthentications tells how many requests have ended whose user was known, and how many others.
+func collectAuthentications(out chan<- prometheus.Metric, meters map[apiserver.Labels]*meter) {
+	var success, failure uint64
+	for _, m := range meters {
+		unknown := m.codes[codeIndex[http.StatusUnauthorized]].Load()
+		failure += unknown
+		for i := range m.codes {
+			success += m.codes[i].Load()
+		}
+		success -= unknown
+	}
+	out <- prometheus.MustNewConstMetric(authentications, prometheus.CounterValue, float64(success), "success")
+	out <- prometheus.MustNewConstMetric(authentications, prometheus.CounterValue, float64(failure), "failure")
 }
 
 func collectRoute(out chan<- prometheus.Metric, l apiserver.Labels, all []*meter) {
