@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/cmd/millrace/internal/config"
 	"github.com/millrace/millrace/cmd/millrace/internal/controllers"
 	"github.com/millrace/millrace/cmd/millrace/internal/data"
+	"github.com/millrace/millrace/cmd/millrace/internal/doctor"
 	"github.com/millrace/millrace/cmd/millrace/internal/faults"
 	"github.com/millrace/millrace/cmd/millrace/internal/flags"
 	"github.com/millrace/millrace/cmd/millrace/internal/history"
@@ -32,6 +33,7 @@ import (
 	"github.com/millrace/millrace/cmd/millrace/internal/scheduler"
 	"github.com/millrace/millrace/cmd/millrace/internal/serving"
 	"github.com/millrace/millrace/cmd/millrace/internal/starting"
+	"github.com/millrace/millrace/cmd/millrace/internal/status"
 	"github.com/millrace/millrace/cmd/millrace/internal/token"
 	"github.com/millrace/millrace/cmd/millrace/internal/up"
 )
@@ -45,7 +47,9 @@ func main() {
 		memory.Garbage.Start()
 	}
 	if err := commandFor(os.Args[0], os.Args[1:]).Execute(); err != nil && !errors.Is(err, context.Canceled) {
-		fmt.Fprintln(os.Stderr, "millrace:", serving.Line(err))
+		for _, line := range serving.Lines(err) {
+			fmt.Fprintln(os.Stderr, "millrace:", line)
+		}
 		os.Exit(1)
 	}
 }
@@ -68,9 +72,11 @@ func root() *cobra.Command {
 	c.Flags().BoolVar(&version, "version", false, "print the version and end")
 	c.SetFlagErrorFunc(flags.Mistake)
 	c.AddCommand(up.Command(), apiserver.Command(), controllers.Command(), scheduler.Command(), kubelet.Command(), network.DNSCommand(), network.ProxyCommand(), network.Command(),
-		faults.Command(), token.Command(), kubeconfig.Command(), pagelink.Command(), data.Command(),
+		status.Command(), doctor.Command(), faults.Command(), token.Command(), kubeconfig.Command(), pagelink.Command(), data.Command(),
 		history.Command(), history.AtCommand(), history.UndoCommand(), history.WhyCommand(), history.EffectsCommand(), history.FightsCommand(),
 		plane.Command(), backup.Command(), backup.RestoreCommand(), backup.VerifyCommand(), assets.Command(), build.Command(), manual.Command(), config.Command(up.Command()))
+	c.SetHelpCommand(helpCommand())
+	refuseUnknown(c)
 	return c
 }
 

@@ -126,11 +126,11 @@ func (f *Flags) values() map[string]string {
 func (f *Flags) where() string {
 	switch {
 	case len(f.Etcd.Servers) > 0:
-		return "in the etcd cluster at " + strings.Join(f.Etcd.Servers, ", ")
+		return "The cluster is kept in the etcd cluster at " + strings.Join(f.Etcd.Servers, ", ") + "."
 	case f.Data == "memory":
-		return "in memory; nothing is kept"
+		return "The cluster is in memory, and ends with this process."
 	}
-	return "in " + f.Data
+	return "The cluster is kept in " + f.Data + "."
 }
 
 // WantsKubeconfig reports whether a file for the administrator's kubeconfig is named.
@@ -172,7 +172,7 @@ func DefaultData() string {
 // Serve runs a cluster until the context ends, and prints how to reach it.
 func (f *Flags) Serve(ctx context.Context, out io.Writer, o millrace.Options, listenFlag string) error {
 	began := time.Now()
-	fmt.Fprintf(out, "Starting. The cluster is kept %s.\n", f.where())
+	fmt.Fprintf(out, "Starting. %s\n", f.where())
 	cluster, err := millrace.Start(ctx, o)
 	if err != nil {
 		return Explain(err, o, listenFlag)
@@ -187,6 +187,9 @@ func (f *Flags) Serve(ctx context.Context, out io.Writer, o millrace.Options, li
 	}
 	with := ""
 	if o.Nodes > 0 {
+		with = ", with one hollow node"
+	}
+	if o.Nodes > 1 {
 		with = fmt.Sprintf(", with %d hollow nodes", o.Nodes)
 	}
 	fmt.Fprintf(out, "Ready after %v at %s%s. Ctrl-C ends it.\n", time.Since(began).Round(time.Millisecond), cluster.URL(), with)
@@ -216,9 +219,24 @@ func (f *Flags) Serve(ctx context.Context, out io.Writer, o millrace.Options, li
 		if err := notify.Stopping(); err != nil {
 			o.Logger.Warn("systemd cannot be told that the cluster ends", "error", err)
 		}
-		return cluster.Close()
+		return within(endsWithin, cluster.Close)
 	case err := <-cluster.Failed():
-		return errors.Join(err, cluster.Close())
+		return errors.Join(err, within(endsWithin, cluster.Close))
+	}
+}
+
+// endsWithin is how long a cluster may take to end in order: requests have a second, and what is written is safe.
+const endsWithin = 30 * time.Second
+
+// within calls a function, and gives up after a while. The process ends then, and the function with it.
+func within(limit time.Duration, do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(limit):
+		return fmt.Errorf("the cluster did not end in order within %v: what was written is safe", limit)
 	}
 }
 

@@ -56,13 +56,13 @@ func Explain(err error, o millrace.Options, listenFlag string) error {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return err
-	case errors.Is(err, syscall.EADDRINUSE) && embedded && inUse(o.Data):
+	case errors.Is(err, syscall.EADDRINUSE) && embedded && InUse(o.Data):
 		return fmt.Errorf("a cluster is running in %s already, at %s: use that one, or choose another directory with --data and another address with %s", o.Data, o.Listen, listenFlag)
 	case errors.Is(err, syscall.EADDRINUSE) && strings.Contains(err.Error(), o.Listen):
 		return fmt.Errorf("%s is in use by another process: choose another address with %s (port 0 takes a free one)", o.Listen, listenFlag)
 	case strings.HasPrefix(err.Error(), "cannot listen on"):
 		return fmt.Errorf("%w: choose another address with %s", err, listenFlag)
-	case embedded && inUse(o.Data):
+	case embedded && InUse(o.Data):
 		return fmt.Errorf("the data directory %s is in use by another process: end that one, or choose another directory with --data", o.Data)
 	case !embedded && errors.Is(err, store.ErrUnavailable):
 		return fmt.Errorf("no etcd answers at %s: start it, or correct --etcd-servers and the certificates for it (%s)", strings.Join(o.Etcd.Servers, ", "), Line(err))
@@ -72,14 +72,31 @@ func Explain(err error, o millrace.Options, listenFlag string) error {
 	return err
 }
 
-// inUse reports whether another cluster uses the data directory.
-func inUse(data string) bool {
+// InUse reports whether another cluster uses the data directory.
+func InUse(data string) bool {
 	f, err := os.Open(filepath.Join(data, "journal", "lock"))
 	if err != nil {
 		return false
 	}
 	defer f.Close()
 	return errors.Is(filelock.Try(f), filelock.ErrLocked)
+}
+
+// Lines returns the errors that were joined into one, each in one line.
+func Lines(err error) (all []string) {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []string{Line(err)}
+	}
+	texts := make([]string, 0, 2)
+	for _, one := range joined.Unwrap() {
+		texts = append(texts, one.Error())
+		all = append(all, Lines(one)...)
+	}
+	if err.Error() != strings.Join(texts, "\n") { // it is a sentence about several errors
+		return []string{Line(err)}
+	}
+	return all
 }
 
 // Line joins the lines of an error: with semicolons, but for those after a question or a colon, which belong to it.

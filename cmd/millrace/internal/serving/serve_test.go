@@ -61,3 +61,17 @@ func TestAnErrorIsOneLine(t *testing.T) {
 		}
 	}
 }
+
+func TestAClusterThatDoesNotEndIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hanging := make(chan struct{})
+		if err := within(time.Minute, func() error { <-hanging; return nil }); err == nil || !strings.Contains(err.Error(), "did not end in order within 1m0s") {
+			t.Error(err)
+		}
+		close(hanging)
+		failed := errors.New("no space")
+		if err := within(time.Minute, func() error { return failed }); !errors.Is(err, failed) {
+			t.Error(err)
+		}
+	})
+}

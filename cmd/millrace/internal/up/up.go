@@ -33,6 +33,18 @@ type upFlags struct {
 	noScheduler, planes          bool
 }
 
+// groups are the flags in the order of --help.
+var groups = []flags.Group{
+	{Title: "Flags", Names: []string{"config", "data", "listen", "nodes", "runtime"}},
+	{Title: "The cluster", Names: []string{"planes", "controllers", "no-scheduler", "history", "history-size", "page", "kubeconfig", "service-cluster-ip-range",
+		"load-balancer", "advertise-address", "tls-sans", "allow-privileged"}},
+	{Title: "A real node", Names: []string{"root-dir", "cluster-cidr"}, Prefixes: []string{"cni-", "eviction-"}},
+	{Title: "Log", Names: []string{"log-level", "logging-format", "v"}},
+	{Title: "Audit and encryption", Prefixes: []string{"audit-", "encryption-"}},
+	{Title: "Access", Names: []string{"client-ca-file", "token-auth-file"}, Prefixes: []string{"anonymous-", "authentication-", "authorization-", "oidc-", "service-account-", "api-audiences", "requestheader-"}},
+	{Title: "etcd", Prefixes: []string{"etcd-"}},
+}
+
 func Command() *cobra.Command {
 	f := &upFlags{}
 	c := &cobra.Command{
@@ -40,6 +52,10 @@ func Command() *cobra.Command {
 		Short: "Run a whole cluster in this process",
 		Long: "Run a whole cluster in this process: store, API server, controllers, scheduler and hollow nodes.\n" +
 			"Ctrl-C ends it. It leaves nothing behind but its data directory.\n" + flags.Missing(runtime.GOOS),
+		Example: "  millrace up                                # in the default data directory, with one hollow node\n" +
+			"  millrace up --data memory --nodes 100      # nothing is stored, and a hundred nodes\n" +
+			"  millrace up --listen 0.0.0.0:6443          # other machines reach it\n" +
+			"  millrace up --runtime cri:/run/containerd/containerd.sock    # this machine is a node with real containers; as root",
 		Args: cobra.NoArgs,
 		RunE: flags.UntilSignal(func(ctx context.Context, c *cobra.Command) error {
 			if err := config.Read(c.Flags(), os.LookupEnv); err != nil {
@@ -78,6 +94,7 @@ func Command() *cobra.Command {
 	fl.StringVar(&f.controllers, "controllers", "*,bootstrap-signer-controller,token-cleaner-controller", `loops to run: "*" all that are on by default, "foo" one, "-foo" all but one`)
 	fl.BoolVar(&f.planes, "planes", false, `run other clusters too, at /clusters/NAME: see "millrace plane"`)
 	fl.BoolVar(&f.noScheduler, "no-scheduler", false, "do not run a scheduler")
+	flags.Grouped(c, groups...)
 	return c
 }
 
