@@ -23,7 +23,7 @@
 //	hollow.millrace.dev/ready-after      when its readiness and startup probes begin to succeed
 //	hollow.millrace.dev/unready-after    when its readiness probe begins to fail
 //	hollow.millrace.dev/unhealthy-after  when its liveness probe begins to fail
-//	hollow.millrace.dev/log              what it prints when it starts
+//	hollow.millrace.dev/log              what it prints when it starts: by default what a real node would run
 //	hollow.millrace.dev/message          its termination message: by default the end of its log after a failure, if the policy says so
 //	hollow.millrace.dev/cpu              its CPU usage in metrics.k8s.io: 1m by default
 //	hollow.millrace.dev/shared-cpu       the CPU usage of all running pods of the same controller together, in equal parts

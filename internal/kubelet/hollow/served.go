@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,7 +61,11 @@ func (s served) Logs(ctx context.Context, pod *corev1.Pod, name string, o *corev
 	if run == nil || run.State == container.Created {
 		return &server.Problem{Status: http.StatusBadRequest, Message: fmt.Sprintf("container %q in pod %q is waiting to start: ContainerCreating", name, pod.Name)}
 	}
-	if _, err := io.WriteString(w, text(s.runtime.log(run.ID), run, o)); err != nil {
+	printed := s.runtime.log(run.ID)
+	if printed == "" {
+		printed = unscripted(pod, name)
+	}
+	if _, err := io.WriteString(w, text(printed, run, o)); err != nil {
 		return err
 	}
 	if o.Follow && !o.Previous {
@@ -70,6 +75,25 @@ func (s served) Logs(ctx context.Context, pod *corev1.Pod, name string, o *corev
 		s.runtime.untilEnd(ctx, run.ID)
 	}
 	return nil
+}
+
+// unscripted returns the log of a container whose log nobody has written: what a real node would run. An annotation
+// without text asks for an empty log.
+func unscripted(pod *corev1.Pod, name string) string {
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if c.Name != name {
+			continue
+		}
+		if _, ok := (reader{pod.Annotations, name, once(pod, &c)}).text("log"); ok {
+			return ""
+		}
+		what := "the image " + c.Image
+		if command := append(slices.Clone(c.Command), c.Args...); len(command) > 0 {
+			what = fmt.Sprintf("%q of %s", command, what)
+		}
+		return fmt.Sprintf("Pretended by a hollow node: a real one would run %s. The annotation %slog has lines to print.\n", what, Prefix)
+	}
+	return ""
 }
 
 // text returns the selected part of a run's log. All of it is printed when the run begins.

@@ -151,7 +151,8 @@ func (m machine) validity(name string, c *x509.Certificate) (finding, bool) {
 	case m.now.Before(c.NotBefore):
 		return finding{broken, fmt.Sprintf("%s (%s) begins at %s", name, c.Subject.CommonName, c.NotBefore.Format(time.DateTime)), "set the clock"}, true
 	case left <= 0:
-		return finding{broken, fmt.Sprintf("%s (%s) has ended at %s", name, c.Subject.CommonName, c.NotAfter.Format(time.DateTime)), "start the cluster, which renews its own; replace one that was given"}, true
+		what := fmt.Sprintf("%s (%s) has ended at %s", name, c.Subject.CommonName, c.NotAfter.Format(time.DateTime))
+		return finding{broken, what, "start the cluster, which renews its own; replace one that was given"}, true
 	case left < soon:
 		return finding{unusual, fmt.Sprintf("%s (%s) ends in %s", name, c.Subject.CommonName, duration.HumanDuration(left)), "a running cluster renews its own; replace one that was given"}, true
 	}

@@ -41,7 +41,8 @@ var groups = []flags.Group{
 	{Title: "A real node", Names: []string{"root-dir", "cluster-cidr"}, Prefixes: []string{"cni-", "eviction-"}},
 	{Title: "Log", Names: []string{"log-level", "logging-format", "v"}},
 	{Title: "Audit and encryption", Prefixes: []string{"audit-", "encryption-"}},
-	{Title: "Access", Names: []string{"client-ca-file", "token-auth-file"}, Prefixes: []string{"anonymous-", "authentication-", "authorization-", "oidc-", "service-account-", "api-audiences", "requestheader-"}},
+	{Title: "Access", Names: []string{"client-ca-file", "token-auth-file"}, Prefixes: []string{"anonymous-", "authentication-", "authorization-", "oidc-",
+		"service-account-", "api-audiences", "requestheader-"}},
 	{Title: "etcd", Prefixes: []string{"etcd-"}},
 }
 
