@@ -27,9 +27,8 @@ func RestoreCommand() *cobra.Command {
 		Use: "restore DIR", Args: cobra.ExactArgs(1),
 		Short: "Make a data directory from a backup, as it is or as it was at a moment",
 		Long: "Make a new data directory from a backup, or from any data directory that no server uses. With --at it has the state of a\n" +
-			"moment: a revision (1234), a time (2026-11-29T12:00:00Z), or how long ago (10m); its history begins there, and\n" +
-			"it has no control planes inside. To restore into\n" +
-			"an etcd cluster, restore into a directory first, and then use `millrace data export`.",
+			"moment: a revision (1234), a time (2026-11-29T12:00:00Z), or how long ago (10m); its history begins there, and it\n" +
+			"has no control planes inside. To restore into an etcd cluster, restore into a directory first, and then use `millrace data export`.",
 		Example: "  millrace restore /mnt/backup --data /var/lib/millrace\n  millrace restore /mnt/backup --data /tmp/before --at 10m",
 		RunE: flags.UntilSignal(func(ctx context.Context, c *cobra.Command) error {
 			return restore(ctx, c.OutOrStdout(), c.Flags().Arg(0), data, at)

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/millrace/millrace/cmd/millrace/internal/compare"
 )
 
 // changeOf returns the revision at which a field was changed last.
@@ -18,8 +20,8 @@ func (t *target) changeOf(ctx context.Context, o *whyOptions) (string, error) {
 	}
 	wanted := "." + strings.TrimPrefix(o.field, ".")
 	found := ""
-	err = eachDifference(all, func(v *version, d difference) {
-		if d.path == wanted || below(d.path, wanted) || below(wanted, d.path) {
+	err = eachDifference(all, func(v *version, d compare.Difference) {
+		if d.Path == wanted || below(d.Path, wanted) || below(wanted, d.Path) {
 			found = v.Revision
 		}
 	})
@@ -57,7 +59,7 @@ func next(revision string) string {
 
 // eachDifference visits the fields that each version has differently from the one before. Those of the first version
 // count if it was created then.
-func eachDifference(all []version, visit func(*version, difference)) error {
+func eachDifference(all []version, visit func(*version, compare.Difference)) error {
 	var before map[string]any
 	for i := range all {
 		v := &all[i]
@@ -67,12 +69,12 @@ func eachDifference(all []version, visit func(*version, difference)) error {
 				return err
 			}
 		}
-		now = essential(now)
+		now = compare.Essential(now)
 		switch {
 		case v.Type == "ADDED":
-			eachLeaf("", now, func(path string, value any) { visit(v, difference{path: path, new: value}) })
+			eachLeaf("", now, func(path string, value any) { visit(v, compare.Difference{Path: path, New: value}) })
 		case before != nil && v.Object != nil:
-			for _, d := range differences(before, now) {
+			for _, d := range compare.Differences(before, now) {
 				visit(v, d)
 			}
 		}
@@ -86,18 +88,18 @@ func eachDifference(all []version, visit func(*version, difference)) error {
 // eachLeaf visits the values of an object that are no objects themselves.
 func eachLeaf(path string, value any, visit func(path string, value any)) {
 	for _, d := range differencesOf(value) {
-		if o, ok := d.new.(map[string]any); ok && len(o) > 0 {
-			eachLeaf(path+d.path, o, visit)
+		if o, ok := d.New.(map[string]any); ok && len(o) > 0 {
+			eachLeaf(path+d.Path, o, visit)
 			continue
 		}
-		visit(path+d.path, d.new)
+		visit(path+d.Path, d.New)
 	}
 }
 
 // differencesOf returns the fields of an object as differences from nothing.
-func differencesOf(value any) []difference {
+func differencesOf(value any) []compare.Difference {
 	o, _ := value.(map[string]any)
-	return differences(map[string]any{}, o)
+	return compare.Differences(map[string]any{}, o)
 }
 
 // blame prints each field of an object with the change that gave it its value.
@@ -111,7 +113,7 @@ func (t *target) blame(ctx context.Context, o *whyOptions, p *printer) error {
 		return errors.New(t.title + " does not exist")
 	}
 	by := map[string]*version{}
-	if err := eachDifference(all, func(v *version, d difference) { by[d.path] = v }); err != nil {
+	if err := eachDifference(all, func(v *version, d compare.Difference) { by[d.Path] = v }); err != nil {
 		return err
 	}
 	var object map[string]any
@@ -119,7 +121,7 @@ func (t *target) blame(ctx context.Context, o *whyOptions, p *printer) error {
 		return err
 	}
 	var failed error
-	eachLeaf("", essential(object), func(path string, value any) {
+	eachLeaf("", compare.Essential(object), func(path string, value any) {
 		failed = errors.Join(failed, p.blamed(path, value, setBy(by, path)))
 	})
 	return failed
@@ -138,12 +140,12 @@ func setBy(by map[string]*version, path string) (last *version) {
 func (p *printer) blamed(path string, value any, v *version) error {
 	who := "before what is kept"
 	if v != nil {
-		who = fmt.Sprintf("%s  %s  %s", v.Revision, v.Time.Local().Format(time.DateTime), printable(actor(v)))
+		who = fmt.Sprintf("%s  %s  %s", v.Revision, v.Time.Local().Format(time.DateTime), compare.Printable(actor(v)))
 		if v.Cause != nil && len(v.Cause.Changes) > 0 {
-			who += "  because of " + printable(origins(v))
+			who += "  because of " + compare.Printable(origins(v))
 		}
 	}
-	return p.line(fmt.Sprintf("%s: %s\n    %s", printable(strings.TrimPrefix(path, ".")), printable(shortened(text(value))), p.paint(yellow, who)), nil)
+	return p.line(fmt.Sprintf("%s: %s\n    %s", compare.Printable(strings.TrimPrefix(path, ".")), compare.Printable(shortened(compare.Text(value))), p.paint(yellow, who)), nil)
 }
 
 // origins names the change that woke the loop, and how many others did.

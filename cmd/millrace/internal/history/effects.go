@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/millrace/millrace/cmd/millrace/internal/compare"
 	"github.com/millrace/millrace/cmd/millrace/internal/flags"
 	"github.com/millrace/millrace/internal/server/apiserver"
 )
@@ -93,7 +94,7 @@ func (t *target) waiting(ctx context.Context, list *apiserver.EffectList, p *pri
 		if err != nil {
 			return err
 		}
-		if err := p.line(fmt.Sprintf("%s waits: %s", printable(named(&e.Change)), printable(reasonOf(&pod))), nil); err != nil {
+		if err := p.line(fmt.Sprintf("%s waits: %s", compare.Printable(named(&e.Change)), compare.Printable(reasonOf(&pod))), nil); err != nil {
 			return err
 		}
 	}
@@ -146,7 +147,7 @@ func (p *printer) branch(root, e *apiserver.Effect, below map[string][]*apiserve
 	if e != root {
 		when = fmt.Sprintf("%23s", "+"+delay(e.Time.Sub(root.Time)))
 	}
-	line := fmt.Sprintf("%s  %s%s %s %s", when, strings.Repeat("  ", depth), p.paint(bold, printable(actor(&e.Change))), did(&e.Change), printable(named(&e.Change)))
+	line := fmt.Sprintf("%s  %s%s %s %s", when, strings.Repeat("  ", depth), p.paint(bold, compare.Printable(actor(&e.Change))), did(&e.Change), compare.Printable(named(&e.Change)))
 	if err := p.line(line, nil); err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 
+	"github.com/millrace/millrace/cmd/millrace/internal/compare"
 	"github.com/millrace/millrace/cmd/millrace/internal/flags"
 	"github.com/millrace/millrace/internal/server/apiserver"
 )
@@ -120,8 +121,8 @@ func fightsIn(all []version, since time.Time) (fights []fight, err error) {
 	}
 	for _, versions := range byObject {
 		turns := map[string][]turn{}
-		err := eachDifference(versions, func(v *version, d difference) {
-			turns[d.path] = append(turns[d.path], turn{actor(v), shortened(text(d.new)), v.Time})
+		err := eachDifference(versions, func(v *version, d compare.Difference) {
+			turns[d.Path] = append(turns[d.Path], turn{actor(v), shortened(compare.Text(d.New)), v.Time})
 		})
 		if err != nil {
 			return nil, err
@@ -170,8 +171,8 @@ func printFights(out io.Writer, all []fight) (err error) {
 		return cmp.Or(b.last.Compare(a.last), strings.Compare(a.object+a.field, b.object+b.field))
 	})
 	for _, f := range all {
-		_, e := fmt.Fprintf(out, "%s  %s\n    %s sets it to %s, %s to %s: %d times, last at %s\n", printable(f.object), printable(f.field),
-			printable(f.writers[0]), printable(f.values[0]), printable(f.writers[1]), printable(f.values[1]), f.times, f.last.Local().Format(time.DateTime))
+		_, e := fmt.Fprintf(out, "%s  %s\n    %s sets it to %s, %s to %s: %d times, last at %s\n", compare.Printable(f.object), compare.Printable(f.field),
+			compare.Printable(f.writers[0]), compare.Printable(f.values[0]), compare.Printable(f.writers[1]), compare.Printable(f.values[1]), f.times, f.last.Local().Format(time.DateTime))
 		err = errors.Join(err, e)
 	}
 	return err

@@ -12,9 +12,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
@@ -25,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/yaml"
 
+	"github.com/millrace/millrace/cmd/millrace/internal/compare"
 	"github.com/millrace/millrace/cmd/millrace/internal/flags"
 	"github.com/millrace/millrace/internal/server/apiserver"
 )
@@ -202,9 +201,9 @@ func (p *printer) patch(v *version) error {
 
 // changes prints who made a version, and what changed.
 func (p *printer) changes(v *version) error {
-	by := cmp.Or(printable(v.User), "unknown")
+	by := cmp.Or(compare.Printable(v.User), "unknown")
 	age := duration.HumanDuration(time.Since(v.Time))
-	head := fmt.Sprintf("%s  %s (%s ago)  %s  %s %s", v.Revision, v.Time.Local().Format(time.DateTime), age, by, printable(v.Program), v.Verb)
+	head := fmt.Sprintf("%s  %s (%s ago)  %s  %s %s", v.Revision, v.Time.Local().Format(time.DateTime), age, by, compare.Printable(v.Program), v.Verb)
 	if err := p.line(p.paint(bold, head), nil); err != nil {
 		return err
 	}
@@ -212,7 +211,7 @@ func (p *printer) changes(v *version) error {
 	case v.Type == "DELETED":
 		return p.line(p.paint(red, "    deleted"), nil)
 	case v.Unreadable != "":
-		return p.line("    "+printable(v.Unreadable), nil)
+		return p.line("    "+compare.Printable(v.Unreadable), nil)
 	case v.Type == "ADDED":
 		return p.line(p.paint(green, "    created"), nil)
 	case p.before == nil:
@@ -227,15 +226,15 @@ func (p *printer) differences(before, now json.RawMessage) error {
 		return err
 	}
 	if p.output != "wide" {
-		old, new = essential(old), essential(new)
+		old, new = compare.Essential(old), compare.Essential(new)
 	}
-	all := differences(old, new)
+	all := compare.Differences(old, new)
 	shown := all
 	if p.most > 0 && p.output != "wide" {
 		shown = all[:min(p.most, len(all))]
 	}
 	for _, d := range shown {
-		if err := p.line("    "+p.paint(colorOf(d), printable(d.String())), nil); err != nil {
+		if err := p.line("    "+p.paint(colorOf(d), compare.Printable(d.String())), nil); err != nil {
 			return err
 		}
 	}
@@ -252,11 +251,11 @@ const (
 	yellow = "33"
 )
 
-func colorOf(d difference) string {
+func colorOf(d compare.Difference) string {
 	switch {
-	case d.old == nil:
+	case d.Old == nil:
 		return green
-	case d.new == nil:
+	case d.New == nil:
 		return red
 	}
 	return yellow
@@ -267,14 +266,4 @@ func (p *printer) paint(color, text string) string {
 		return text
 	}
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
-}
-
-// printable returns a text of somebody else without what a terminal would obey.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, text)
 }

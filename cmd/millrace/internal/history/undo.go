@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace/millrace/cmd/millrace/internal/compare"
 	"github.com/millrace/millrace/cmd/millrace/internal/flags"
 )
 
@@ -84,7 +85,7 @@ func (u *undo) run(ctx context.Context, to string) error {
 // patch changes the object back.
 func (u *undo) patch(ctx context.Context, now *unstructured.Unstructured, then map[string]any) error {
 	before, after := wanted(now.Object), wanted(then)
-	all := differences(before, after)
+	all := compare.Differences(before, after)
 	if len(all) == 0 {
 		_, err := fmt.Fprintf(u.out, "%s is what it was.\n", u.title)
 		return err
@@ -152,7 +153,7 @@ func (u *undo) remove(ctx context.Context, now *unstructured.Unstructured) error
 
 // wanted returns what people want of an object: not what the server sets, and not its status.
 func wanted(o map[string]any) map[string]any {
-	o = essential(o)
+	o = compare.Essential(o)
 	delete(o, "status")
 	if meta, ok := o["metadata"].(map[string]any); ok {
 		for _, key := range []string{"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"} {
@@ -162,10 +163,10 @@ func wanted(o map[string]any) map[string]any {
 	return o
 }
 
-func (u *undo) show(what string, all []difference) error {
+func (u *undo) show(what string, all []compare.Difference) error {
 	lines := []string{u.title + " " + what}
 	for _, d := range all {
-		lines = append(lines, "    "+printable(d.String()))
+		lines = append(lines, "    "+compare.Printable(d.String()))
 	}
 	_, err := fmt.Fprintln(u.out, strings.Join(lines, "\n"))
 	return err

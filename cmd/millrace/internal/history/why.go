@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/cmd/millrace/internal/compare"
 	"github.com/millrace/millrace/cmd/millrace/internal/flags"
 	"github.com/millrace/millrace/internal/server/apiserver"
 )
@@ -118,7 +119,7 @@ func (t *target) chain(ctx context.Context, at string, p *printer) error {
 	}
 	slices.Reverse(chain.Items)
 	if chain.Ends != "" {
-		if err := p.line("… "+printable(chain.Ends), nil); err != nil {
+		if err := p.line("… "+compare.Printable(chain.Ends), nil); err != nil {
 			return err
 		}
 	}
@@ -141,7 +142,7 @@ func (p *printer) hop(h, before *apiserver.Hop) error {
 	if h.Hidden {
 		return p.line(fmt.Sprintf("%s  revision %s, of something that you may not read", when, h.Revision), nil)
 	}
-	head := fmt.Sprintf("%s  %s %s %s", when, p.paint(bold, printable(actor(&h.Change))), did(&h.Change), printable(named(&h.Change)))
+	head := fmt.Sprintf("%s  %s %s %s", when, p.paint(bold, compare.Printable(actor(&h.Change))), did(&h.Change), compare.Printable(named(&h.Change)))
 	if how := howOf(h.Cause); how != "" {
 		head += "  (" + how + ")"
 	}
@@ -149,7 +150,7 @@ func (p *printer) hop(h, before *apiserver.Hop) error {
 		return err
 	}
 	if h.Cause != nil && h.Cause.Decision != "" {
-		if err := p.line("    "+printable(h.Cause.Decision), nil); err != nil {
+		if err := p.line("    "+compare.Printable(h.Cause.Decision), nil); err != nil {
 			return err
 		}
 	}

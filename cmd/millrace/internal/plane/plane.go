@@ -32,7 +32,7 @@ func Command() *cobra.Command {
 	fl := c.PersistentFlags()
 	cluster.KubeConfig = fl.String("kubeconfig", "", "kubeconfig of the host (default: $KUBECONFIG, ~/.kube/config, or that of the default data directory)")
 	fl.StringVar(cluster.Context, "context", "", "context of the kubeconfig")
-	c.AddCommand(createCommand(cluster), forkCommand(cluster), listCommand(cluster), kubeconfigCommand(cluster),
+	c.AddCommand(createCommand(cluster), forkCommand(cluster), diffCommand(cluster), listCommand(cluster), kubeconfigCommand(cluster),
 		sleepCommand(cluster), wakeCommand(cluster), deleteCommand(cluster))
 	return c
 }

@@ -1,4 +1,4 @@
-package history
+package compare
 
 import (
 	"encoding/json"
@@ -28,7 +28,7 @@ func TestDifferencesNameFieldsAsPeopleDo(t *testing.T) {
 			t.Fatal(c)
 		}
 		var got []string
-		for _, d := range differences(old, new) {
+		for _, d := range Differences(old, new) {
 			got = append(got, d.String())
 		}
 		if !slices.Equal(got, c.want) {
@@ -38,7 +38,7 @@ func TestDifferencesNameFieldsAsPeopleDo(t *testing.T) {
 }
 
 func TestWhatAStrangerWroteDoesNotCommandATerminal(t *testing.T) {
-	if got := printable("curl\x1b[2J\u009b\n/8"); got != "curl?[2J??/8" {
+	if got := Printable("curl\x1b[2J\u009b\n/8"); got != "curl?[2J??/8" {
 		t.Errorf("it is %q", got)
 	}
 }

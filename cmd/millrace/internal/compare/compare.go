@@ -1,4 +1,5 @@
-package history
+// Package compare compares objects field by field, and writes what differs as people call it.
+package compare
 
 import (
 	"encoding/json"
@@ -7,29 +8,31 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
-// difference is one field that two versions of an object have differently.
-type difference struct {
-	path     string
-	old, new any  // nil if there was none, or is none
-	secret   bool // the values are not shown
+// Difference is one field that two versions of an object have differently.
+type Difference struct {
+	Path     string
+	Old, New any // nil if there was none, or is none
+
+	secret bool // the values are not shown
 }
 
-// differences compares two versions of an object. Lists of objects are compared by what names their items. What a Secret
+// Differences compares two versions of an object. Lists of objects are compared by what names their items. What a Secret
 // holds is not shown, as in kubectl diff.
-func differences(old, new map[string]any) (all []difference) {
+func Differences(old, new map[string]any) (all []Difference) {
 	compare("", old, new, &all)
 	if old["kind"] == "Secret" || new["kind"] == "Secret" {
 		for i := range all {
-			path := all[i].path
+			path := all[i].Path
 			all[i].secret = strings.HasPrefix(path, ".data") || strings.HasPrefix(path, ".stringData") || strings.HasPrefix(path, ".metadata.annotations")
 		}
 	}
 	return all
 }
 
-func compare(path string, old, new any, all *[]difference) {
+func compare(path string, old, new any, all *[]Difference) {
 	switch old := old.(type) {
 	case map[string]any:
 		if new, ok := new.(map[string]any); ok {
@@ -42,12 +45,12 @@ func compare(path string, old, new any, all *[]difference) {
 			return
 		}
 	}
-	if text(old) != text(new) {
-		*all = append(*all, difference{path: path, old: old, new: new})
+	if Text(old) != Text(new) {
+		*all = append(*all, Difference{Path: path, Old: old, New: new})
 	}
 }
 
-func compareMaps(path string, old, new map[string]any, all *[]difference) {
+func compareMaps(path string, old, new map[string]any, all *[]Difference) {
 	keys := maps.Clone(old)
 	maps.Copy(keys, new)
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
@@ -63,7 +66,7 @@ func field(key string) string {
 	return "." + key
 }
 
-func compareLists(path string, old, new []any, all *[]difference) {
+func compareLists(path string, old, new []any, all *[]Difference) {
 	key := naming(old, new)
 	if key == "" {
 		for i := range max(len(old), len(new)) {
@@ -112,8 +115,8 @@ func byName(list []any, key string) map[string]any {
 	return named
 }
 
-// text writes a value on one line.
-func text(v any) string {
+// Text writes a value on one line.
+func Text(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Sprint(v)
@@ -122,25 +125,25 @@ func text(v any) string {
 }
 
 // String writes a difference on one line.
-func (d difference) String() string {
-	path := strings.TrimPrefix(d.path, ".")
+func (d Difference) String() string {
+	path := strings.TrimPrefix(d.Path, ".")
 	text := func(v any) string {
 		if d.secret {
 			return "***"
 		}
-		return text(v)
+		return Text(v)
 	}
 	switch {
-	case d.old == nil:
-		return "+ " + path + ": " + text(d.new)
-	case d.new == nil:
-		return "- " + path + ": " + text(d.old)
+	case d.Old == nil:
+		return "+ " + path + ": " + text(d.New)
+	case d.New == nil:
+		return "- " + path + ": " + text(d.Old)
 	}
-	return "~ " + path + ": " + text(d.old) + " → " + text(d.new)
+	return "~ " + path + ": " + text(d.Old) + " → " + text(d.New)
 }
 
-// essential returns an object without what changes with each write.
-func essential(o map[string]any) map[string]any {
+// Essential returns an object without what changes with each write.
+func Essential(o map[string]any) map[string]any {
 	o = maps.Clone(o)
 	if meta, ok := o["metadata"].(map[string]any); ok {
 		meta = maps.Clone(meta)
@@ -150,4 +153,14 @@ func essential(o map[string]any) map[string]any {
 		o["metadata"] = meta
 	}
 	return o
+}
+
+// Printable returns a text of somebody else without what a terminal would obey.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, text)
 }
