@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/millrace/millrace"
+	"github.com/millrace/millrace/internal/cputime"
 )
 
 var kind = schema.GroupVersionResource{Group: "planes.millrace.dev", Version: "v1alpha1", Resource: "controlplanes"}
@@ -199,6 +200,32 @@ func lives(b *testing.B, n int) {
 	b.ReportMetric(float64(runtime.NumGoroutine()-goroutines0), "goroutines-after")
 	if left, err := os.ReadDir(filepath.Join(data, "planes")); err != nil || len(left) > 0 {
 		b.Errorf("%d directories are left, %v", len(left), err)
+	}
+}
+
+// BenchmarkAsleep makes planes and puts each to sleep before the next is made. What Go keeps of goroutines that have
+// ended, which it uses again, is that of a few planes.
+func BenchmarkAsleep(b *testing.B) {
+	n := number(b, "PLANES", 50)
+	for b.Loop() {
+		h := start(b, b.TempDir())
+		for i := range 5 { // of which something stays once
+			h.make(fmt.Sprint("first-", i), nil)
+			h.await(fmt.Sprint("first-", i), "Awake")
+			h.sleep(fmt.Sprint("first-", i))
+		}
+		heap0, _ := used()
+		for i := range n {
+			h.make(fmt.Sprint("plane-", i), nil)
+			h.await(fmt.Sprint("plane-", i), "Awake")
+			h.sleep(fmt.Sprint("plane-", i))
+		}
+		time.Sleep(5 * time.Second)
+		heap, _ := used()
+		b.ReportMetric((float64(heap)-float64(heap0))/float64(n)/1024, "KiB/asleep")
+		before := cputime.Process()
+		time.Sleep(10 * time.Second)
+		b.ReportMetric(float64((cputime.Process()-before).Milliseconds())/100, "%CPU")
 	}
 }
 
