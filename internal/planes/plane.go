@@ -85,27 +85,44 @@ func (p *plane) acquire(ctx context.Context) (Cluster, error) {
 			return c, nil
 		case p.moving == nil:
 			p.wakeLocked()
-		}
-		moving, failure := p.moving, p.failure
-		p.mu.Unlock()
-		if moving == nil {
+			failure := p.failure
+			p.mu.Unlock()
 			if failure != nil {
 				return nil, failure
 			}
 			continue
 		}
+		moving := p.moving
+		p.mu.Unlock()
 		select {
 		case <-moving:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
+		if failure := p.failed(); failure != nil { // who waits for a start does not try another one
+			return nil, failure
+		}
 	}
+}
+
+// failed returns why the last start failed, if it did.
+func (p *plane) failed() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failure
 }
 
 func (p *plane) release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.users--
+}
+
+// fresh reports whether it was noted a moment ago that somebody has asked: then it need not be found out who asks now.
+func (p *plane) fresh(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return now.Sub(p.used) < lookEvery
 }
 
 // use notes that somebody who is known has asked.

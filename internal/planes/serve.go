@@ -49,11 +49,14 @@ func (p *plane) serve(w http.ResponseWriter, r *http.Request, path string) error
 	// The user that the host has found, if any, is nobody here.
 	inside := r.WithContext(auth.WithUser(r.Context(), auth.User{}))
 	inside.URL = &url.URL{Path: path, RawQuery: r.URL.RawQuery}
-	if c.Knows(inside) {
+	known := !p.fresh(time.Now()) && c.Knows(inside)
+	if known {
 		p.use(time.Now())
-		defer func() { p.use(time.Now()) }()
 	}
 	c.ServeHTTP(w, inside)
+	if known { // a watch may have taken long
+		p.use(time.Now())
+	}
 	return nil
 }
 
