@@ -68,7 +68,7 @@ func TestALifeOfPlanes(t *testing.T) {
 		t.Errorf("nothing to list: %s", out)
 	}
 	path := filepath.Join(t.TempDir(), "prod.yaml")
-	c.must("create", "prod", "--nodes", "0", "--write-kubeconfig", path)
+	c.must("create", "prod", "--nodes", "0", "--paused", "--write-kubeconfig", path)
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the kubeconfig: %v, %v", info, err)
 	}
