@@ -60,6 +60,7 @@ func onlyOurs() []scenario {
 var writesNothing = map[string]string{
 	"persistentvolume-expander-controller":           "claims are grown by their drivers, and the loop only says so",
 	"legacy-serviceaccount-token-cleaner-controller": "it looks once a day, and trials do not last that long",
+	"podcertificaterequest-cleaner-controller":       "no trial has a pod that mounts a certificate",
 }
 
 const (
