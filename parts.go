@@ -198,7 +198,7 @@ func (p *parsed) loops() loops.Options {
 
 func (p *parsed) nodes() nodes.Options {
 	return nodes.Options{
-		Hollow: p.Nodes, Runtime: p.Runtime, Data: p.Data, Root: p.KubeletRoot, Eviction: p.eviction, PodRanges: p.pods, ServiceAddress: p.service,
+		Hollow: p.Nodes, Served: p.plane.inside, Runtime: p.Runtime, Data: p.Data, Root: p.KubeletRoot, Eviction: p.eviction, PodRanges: p.pods, ServiceAddress: p.service,
 		CNIConfigurations: p.CNI.ConfigurationDirectory, CNIPlugins: p.CNI.PluginDirectory, Metrics: p.metrics, Logger: p.Logger,
 	}
 }

@@ -21,6 +21,7 @@ import (
 
 // planeOptions are those of a cluster that another one runs.
 type planeOptions struct {
+	inside bool // it is run by another one, at whose port it is reached
 	inward bool // webhooks and other API servers are not called
 	// segment is the size of the log's files: a plane that has little must not take much of the disk.
 	segment int64
@@ -56,7 +57,7 @@ func (p *parsed) startPlane(ctx context.Context, directory string, s planes.Sett
 		Data: directory, Listen: address.None, Nodes: s.Nodes, NoScheduler: s.Paused,
 		AllowPrivileged: p.AllowPrivileged, EventTTL: p.EventTTL, CompactEvery: p.CompactEvery, History: p.History, Encryption: p.Encryption,
 		RuntimeConfig: p.RuntimeConfig, Logger: p.Logger.With("plane", s.Name),
-		plane: planeOptions{inward: !s.Outward, segment: planeSegment, objects: s.Objects, bytes: s.Bytes},
+		plane: planeOptions{inside: true, inward: !s.Outward, segment: planeSegment, objects: s.Objects, bytes: s.Bytes},
 	}
 	o.Serving.NoProfiling = true // profiles show the whole process
 	o.Serving.BookmarkPeriod, o.Serving.FeatureGates = p.Serving.BookmarkPeriod, p.Serving.FeatureGates

@@ -187,6 +187,14 @@ func TestAPlaneIsAWholeClusterThatSharesNothingWithItsHostOrAnother(t *testing.T
 		}
 		return err
 	})
+	pods, err := red.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(pods.Items) != 1 {
+		t.Fatalf("%d pods, %v", len(pods.Items), err)
+	}
+	log, err := red.CoreV1().Pods("default").GetLogs(pods.Items[0].Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
+	if err != nil || !strings.Contains(string(log), "hollow") {
+		t.Errorf("the log of its pod is %q, %v", log, err)
+	}
 	for name, client := range map[string]kubernetes.Interface{"host": h.kube, "blue": blue} {
 		if pods, err := client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{}); err != nil || len(pods.Items) != 0 {
 			t.Errorf("%s has %d pods, %v", name, len(pods.Items), err)

@@ -46,6 +46,8 @@ const dnsPlace = 10
 type Options struct {
 	// Hollow is the number of hollow nodes.
 	Hollow int
+	// Served says that hollow nodes serve the API server, for logs and the like, also if that has no port of its own.
+	Served bool
 	// Runtime is the socket of a container runtime; empty leaves this machine alone.
 	Runtime string
 	// Data is the directory of the cluster, and Root that of this machine's kubelet; by default it is in Data.
@@ -92,9 +94,9 @@ func (no *Nodes) Start(context.Context, *assembly.List) error {
 }
 
 // server configures the servers of this cluster's nodes, which the API server may call without asking. A cluster
-// without a port has no such servers.
+// without a port has no such servers, unless others reach it in another way.
 func (no *Nodes) server() server.Access {
-	if no.address.Alone() {
+	if no.address.Alone() && !no.o.Served {
 		return server.Access{}
 	}
 	return server.Access{Clients: no.access.Keys().Clients(), Names: []string{identity.KubeletClient}}
