@@ -14,15 +14,28 @@ import (
 // fake is a cluster that does nothing.
 type fake struct {
 	http.Handler
+	ended *atomic.Int32
+
+	mu    sync.Mutex // guards what follows
 	due   time.Time
 	works bool
-	ended *atomic.Int32
+}
+
+func (f *fake) set(works bool, due time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.works, f.due = works, due
+}
+
+func (f *fake) Rest() (rests bool, due time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.works, f.due
 }
 
 func (f *fake) Transport() http.RoundTripper                        { return nil }
 func (f *fake) Knows(*http.Request) bool                            { return true }
 func (f *fake) Administrator() (certificate, key []byte)            { return nil, nil }
-func (f *fake) Rest() (rests bool, due time.Time)                   { return !f.works, f.due }
 func (f *fake) Use(context.Context) (objects int, bytes int64)      { return 0, 0 }
 func (f *fake) Fork(context.Context, string, string) (int64, error) { return 0, nil }
 func (f *fake) Failed() <-chan error                                { return nil }
@@ -96,17 +109,17 @@ func TestAPlaneSleepsWhenNobodyUsesItAndNothingIsDue(t *testing.T) {
 		p.release()
 		time.Sleep(time.Hour)
 		awake(true, "a loop works")
-		cluster.works, cluster.due = false, time.Now().Add(10*time.Second)
+		cluster.set(false, time.Now().Add(10*time.Second))
 		time.Sleep(9 * time.Second)
 		awake(true, "something is due soon")
-		cluster.due = time.Now().Add(time.Hour)
+		cluster.set(false, time.Now().Add(time.Hour))
 		time.Sleep(10 * time.Second)
 		awake(false, "nobody uses it")
 		time.Sleep(time.Hour - 30*time.Second)
 		awake(false, "nothing is due yet")
 		time.Sleep(30 * time.Second)
 		awake(true, "something is due")
-		cluster.due = time.Time{}
+		cluster.set(false, time.Time{})
 		time.Sleep(2 * time.Minute)
 		awake(false, "nothing was due")
 		cancel()
