@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/internal/durable"
@@ -59,6 +60,11 @@ func readDue(directory string, now time.Time) (time.Time, error) {
 
 // removedSuffix is of a directory that is being removed, in case that is interrupted.
 const removedSuffix = ".removed"
+
+// Whole reports whether the name of a directory is that of a plane, rather than of one that is being made or removed.
+func Whole(name string) bool {
+	return !strings.HasSuffix(name, unfinishedSuffix) && !strings.HasSuffix(name, removedSuffix)
+}
 
 // removeDirectory removes a plane's directory. After the first step nothing can take it for one.
 func removeDirectory(directory string) error {

@@ -233,6 +233,32 @@ func (p *plane) end(ctx context.Context) error {
 	}
 }
 
+// broken reports whether the cluster has ended by itself.
+func (p *plane) broken() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cluster == nil || p.moving != nil {
+		return false
+	}
+	select {
+	case p.failure = <-p.cluster.Failed():
+		return true
+	default:
+		return false
+	}
+}
+
+// reset closes a cluster that is broken, whoever uses it, and returns why it was.
+func (p *plane) reset() error {
+	p.mu.Lock()
+	why := p.failure
+	if p.cluster == nil || p.moving != nil {
+		p.mu.Unlock()
+		return why
+	}
+	return errors.Join(why, p.closeLocked(false))
+}
+
 // sleeps reports whether the plane is not awake.
 func (p *plane) sleeps() bool {
 	p.mu.Lock()

@@ -3,6 +3,7 @@ package planes
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 type fake struct {
 	http.Handler
 	ended *atomic.Int32
+	lost  chan error
 
 	mu    sync.Mutex // guards what follows
 	due   time.Time
@@ -38,14 +40,14 @@ func (f *fake) Knows(*http.Request) bool                            { return tru
 func (f *fake) Administrator() (certificate, key []byte)            { return nil, nil }
 func (f *fake) Use(context.Context) (objects int, bytes int64)      { return 0, 0 }
 func (f *fake) Fork(context.Context, string, string) (int64, error) { return 0, nil }
-func (f *fake) Failed() <-chan error                                { return nil }
+func (f *fake) Failed() <-chan error                                { return f.lost }
 func (f *fake) Close() error                                        { time.Sleep(time.Second); f.ended.Add(1); return nil }
 func starting(t *testing.T, begin func() (Cluster, error)) (*plane, *Planes) {
 	p := &plane{
 		directory: t.TempDir(), settings: Settings{SleepAfter: time.Minute}, changes: func() {},
 		start: func(context.Context, string, Settings) (Cluster, error) { time.Sleep(time.Second); return begin() },
 	}
-	all := New(Options{})
+	all := New(Options{Logger: slog.New(slog.DiscardHandler)})
 	all.rows["1"] = p
 	return p, all
 }
@@ -150,6 +152,58 @@ func TestARequestWhileAPlaneIsClosedWaitsAndWakesIt(t *testing.T) {
 		}
 		if _, err := p.acquire(t.Context()); !errors.Is(err, errGone) {
 			t.Errorf("after the end: %v", err)
+		}
+	})
+}
+
+func TestAPlaneThatEndsByItselfIsStartedAgainByTheNextRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended, lost := &atomic.Int32{}, make(chan error, 1)
+		p, all := starting(t, func() (Cluster, error) { return &fake{ended: ended, lost: lost}, nil })
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = all.Run(ctx) })
+		if _, err := p.acquire(ctx); err != nil {
+			t.Fatal(err)
+		}
+		lost <- errors.New("the disk has failed")
+		time.Sleep(5 * time.Second)
+		if phase, _, failure := p.phase(); phase != Failed || failure == nil || ended.Load() != 1 {
+			t.Errorf("it is %s, %v, and was closed %d times", phase, failure, ended.Load())
+		}
+		p.release()
+		if _, err := p.acquire(ctx); err != nil {
+			t.Error(err)
+		}
+		cancel()
+		running.Wait()
+		if err := all.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// asking is a cluster that knows whoever asks, and takes an hour to answer.
+type asking struct{ *fake }
+
+func (asking) ServeHTTP(http.ResponseWriter, *http.Request) { time.Sleep(time.Hour) }
+
+func TestALongRequestCountsWhenItEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := starting(t, func() (Cluster, error) { return asking{&fake{ended: &atomic.Int32{}}}, nil })
+		if _, err := p.acquire(t.Context()); err != nil { // a moment ago somebody has asked
+			t.Fatal(err)
+		}
+		p.release()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://host/clusters/red/api", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.serve(nil, r, "/api"); err != nil {
+			t.Fatal(err)
+		}
+		if p.idle(time.Now()) {
+			t.Error("right after a long watch the plane may sleep")
 		}
 	})
 }

@@ -161,6 +161,8 @@ func (p *Planes) look(ctx context.Context, now time.Time) {
 	moves.SetLimit(atOnce)
 	for _, one := range p.all() {
 		switch {
+		case one.broken():
+			moves.Go(func() error { p.closeBroken(one); return nil })
 		case one.overdue(now):
 			moves.Go(func() error { p.wakeUp(ctx, one); return nil })
 		case one.idle(now):
@@ -168,6 +170,12 @@ func (p *Planes) look(ctx context.Context, now time.Time) {
 		}
 	}
 	_ = moves.Wait() // none fails
+}
+
+// closeBroken closes a plane that has ended by itself, such as by a disk that failed: the next request starts it again.
+func (p *Planes) closeBroken(one *plane) {
+	err := one.reset()
+	p.o.Logger.Error("a control plane has ended by itself, and is closed until the next request", "plane", one.settings.Name, "err", err)
 }
 
 // wakeUp wakes a plane because it has something to do.

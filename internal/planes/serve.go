@@ -49,15 +49,17 @@ func (p *plane) serve(w http.ResponseWriter, r *http.Request, path string) error
 	// The user that the host has found, if any, is nobody here.
 	inside := r.WithContext(auth.WithUser(r.Context(), auth.User{}))
 	inside.URL = &url.URL{Path: path, RawQuery: r.URL.RawQuery}
-	known := !p.fresh(time.Now()) && c.Knows(inside)
-	if known {
-		p.use(time.Now())
-	}
+	p.asked(c, inside)
 	c.ServeHTTP(w, inside)
-	if known { // a watch may have taken long
-		p.use(time.Now())
-	}
+	p.asked(c, inside) // a watch may have taken long
 	return nil
+}
+
+// asked notes that a request keeps the plane awake, if somebody has sent it whom the plane knows.
+func (p *plane) asked(c Cluster, r *http.Request) {
+	if now := time.Now(); !p.fresh(now) && c.Knows(r) {
+		p.use(now)
+	}
 }
 
 // statusOf returns the error of the API for one of this package.

@@ -25,8 +25,8 @@ import (
 // keys is the directory of keys and certificates in a data directory.
 const keys = "pki"
 
-// planes is the directory of the control planes that a cluster runs, in its data directory.
-const planes = "planes"
+// inner is the directory of the control planes that a cluster runs, in its data directory.
+const inner = "planes"
 
 // Command is `millrace backup`.
 func Command() *cobra.Command {
@@ -67,7 +67,7 @@ func (b *copying) run(ctx context.Context, every time.Duration, once bool) (err 
 	if err != nil {
 		return err
 	}
-	inside := &planeCopies{from: filepath.Join(b.data, planes), to: filepath.Join(b.to, planes), logs: map[string]*journal.Backup{}}
+	inside := &planeCopies{from: filepath.Join(b.data, inner), to: filepath.Join(b.to, inner), logs: map[string]*journal.Backup{}}
 	defer func() { err = errors.Join(err, log.Close(), inside.close()) }()
 	for {
 		if err := copyKeys(b.data, b.to); err != nil {

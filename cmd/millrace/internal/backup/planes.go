@@ -5,8 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
+	"github.com/millrace/millrace/internal/planes"
 	"github.com/millrace/millrace/internal/server/datadir"
 	"github.com/millrace/millrace/internal/server/store/journal"
 )
@@ -33,7 +33,7 @@ func (p *planeCopies) update() (written int64, err error) {
 	there := map[string]bool{}
 	for _, entry := range all {
 		name := entry.Name()
-		if !entry.IsDir() || strings.HasSuffix(name, ".unfinished") || strings.HasSuffix(name, ".removed") {
+		if !entry.IsDir() || !planes.Whole(name) {
 			continue
 		}
 		there[name] = true

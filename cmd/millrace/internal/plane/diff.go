@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/millrace/millrace/cmd/millrace/internal/compare"
-	"github.com/millrace/millrace/cmd/millrace/internal/flags"
 )
 
 func diffCommand(f *genericclioptions.ConfigFlags) *cobra.Command {
@@ -32,11 +31,7 @@ func diffCommand(f *genericclioptions.ConfigFlags) *cobra.Command {
 		Example: "  millrace plane fork prod try\n  millrace plane diff prod try",
 	}
 	c.Flags().BoolVar(&status, "status", false, "compare statuses too")
-	c.RunE = flags.UntilSignal(func(ctx context.Context, c *cobra.Command) error {
-		h, err := connect(f)
-		if err != nil {
-			return err
-		}
+	c.RunE = connected(f, func(ctx context.Context, c *cobra.Command, h *host) error {
 		one, err := h.objects(ctx, c.Flags().Arg(0))
 		if err != nil {
 			return err

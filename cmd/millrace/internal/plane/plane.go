@@ -152,11 +152,7 @@ func kubeconfigCommand(f *genericclioptions.ConfigFlags) *cobra.Command {
 		Example: "  millrace plane kubeconfig dev > dev.yaml\n  kubectl --kubeconfig dev.yaml get nodes",
 	}
 	c.Flags().StringVarP(&to, "output", "o", "", "file to write it to, which only its owner can read")
-	c.RunE = flags.UntilSignal(func(ctx context.Context, c *cobra.Command) error {
-		h, err := connect(f)
-		if err != nil {
-			return err
-		}
+	c.RunE = connected(f, func(ctx context.Context, c *cobra.Command, h *host) error {
 		return h.writeKubeconfig(ctx, c.OutOrStdout(), c.Flags().Arg(0), to)
 	})
 	return c
@@ -185,25 +181,26 @@ func (h *host) writeKubeconfig(ctx context.Context, out io.Writer, name, to stri
 func listCommand(f *genericclioptions.ConfigFlags) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Args: cobra.NoArgs, Short: "List control planes",
-		RunE: flags.UntilSignal(func(ctx context.Context, c *cobra.Command) error {
-			h, err := connect(f)
-			if err != nil {
-				return err
-			}
-			return h.list(ctx, c.OutOrStdout())
-		}),
+		RunE: connected(f, func(ctx context.Context, c *cobra.Command, h *host) error { return h.list(ctx, c.OutOrStdout()) }),
 	}
+}
+
+// connected runs a command with a connection to the host.
+func connected(f *genericclioptions.ConfigFlags, run func(context.Context, *cobra.Command, *host) error) func(*cobra.Command, []string) error {
+	return flags.UntilSignal(func(ctx context.Context, c *cobra.Command) error {
+		h, err := connect(f)
+		if err != nil {
+			return err
+		}
+		return run(ctx, c, h)
+	})
 }
 
 // onEach returns a command for one or more planes.
 func onEach(f *genericclioptions.ConfigFlags, use, short, done string, do func(context.Context, *host, string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use + " NAME…", Args: cobra.MinimumNArgs(1), Short: short,
-		RunE: flags.UntilSignal(func(ctx context.Context, c *cobra.Command) error {
-			h, err := connect(f)
-			if err != nil {
-				return err
-			}
+		RunE: connected(f, func(ctx context.Context, c *cobra.Command, h *host) error {
 			var failed error
 			for _, name := range c.Flags().Args() {
 				if err := do(ctx, h, name); err != nil {
